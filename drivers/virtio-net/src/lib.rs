@@ -1,0 +1,2 @@
+//! Driver for virtio network devices.
+#![no_std]

@@ -1,0 +1,2 @@
+//! Trireme's network stack: smoltcp, the offload policy, sockets and addresses.
+#![no_std]

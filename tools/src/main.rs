@@ -1,0 +1,3 @@
+//! What run.sh calls: set-up, images, QEMU, tests, benches.
+
+fn main() {}
