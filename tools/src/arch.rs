@@ -1,0 +1,85 @@
+//! The architectures an image can be built for, and what each needs from cargo, the linker and QEMU.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+
+/// An architecture with a `std` target and a QEMU machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
+pub enum Arch {
+    /// PCs: booted through the PVH note of an ELF file.
+    #[value(name = "x86_64")]
+    X86_64,
+    /// 64-bit ARM: booted as a Linux `Image`.
+    #[value(name = "aarch64")]
+    Aarch64,
+}
+
+impl Arch {
+    /// Every architecture, in the order tests and benches go through them.
+    pub const ALL: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
+
+    /// The name in target triples, QEMU's binaries and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arch::X86_64 => "x86_64",
+            Arch::Aarch64 => "aarch64",
+        }
+    }
+
+    /// The `rustc` target.
+    pub fn target(self) -> &'static str {
+        match self {
+            Arch::X86_64 => "x86_64-unknown-hermit",
+            Arch::Aarch64 => "aarch64-unknown-hermit",
+        }
+    }
+
+    /// QEMU's machine type when none is asked for.
+    pub fn default_machine(self) -> &'static str {
+        match self {
+            Arch::X86_64 => "q35",
+            Arch::Aarch64 => "virt",
+        }
+    }
+
+    /// Flags for every crate of an image, `std` included. `root` is the repository.
+    ///
+    /// Frame pointers make backtraces possible without unwind tables.
+    pub fn rustflags(self, root: &Path) -> Vec<String> {
+        let script = root.join("targets").join(format!("{}.ld", self.name()));
+        let mut flags = vec![
+            format!("-Clink-arg=-T{}", script.display()),
+            "-Cforce-frame-pointers=yes".to_owned(),
+        ];
+        flags.push(match self {
+            Arch::X86_64 => "-Crelocation-model=static".to_owned(),
+            Arch::Aarch64 => "-Crelocation-model=static".to_owned(),
+        });
+        flags
+    }
+
+    /// What the guest passed to `exit`, from QEMU's own exit status.
+    ///
+    /// On x86_64 the `isa-debug-exit` device makes `(code << 1) | 1` of it, so an even status is QEMU's: 0 is a
+    /// guest that switched itself off. On aarch64 semihosting passes the code through.
+    pub fn guest_status(self, qemu: i32) -> i32 {
+        match self {
+            Arch::X86_64 if qemu & 1 == 1 => qemu >> 1,
+            _ => qemu,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_exit_status_is_undone() {
+        assert_eq!(Arch::X86_64.guest_status((7 << 1) | 1), 7);
+        assert_eq!(Arch::X86_64.guest_status(1), 0);
+        assert_eq!(Arch::X86_64.guest_status(0), 0);
+        assert_eq!(Arch::Aarch64.guest_status(7), 7);
+    }
+}

@@ -1,0 +1,7 @@
+//! The commands of `run.sh`.
+
+pub(crate) mod bench;
+pub(crate) mod image;
+pub(crate) mod run;
+pub(crate) mod setup;
+pub(crate) mod test;

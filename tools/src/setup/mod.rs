@@ -1,0 +1,62 @@
+//! Set-up: what a command needs that the machine may lack. Every step looks first, so doing it again costs nothing.
+
+mod packages;
+pub mod qemu;
+mod rust;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// What a command is about to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// `std`'s source, to build images.
+    Image,
+    /// A QEMU that is new enough.
+    Qemu,
+    /// TAP devices.
+    Tap,
+    /// The programs and crates that the test suite drives.
+    Tests,
+    /// What the Linux guest that benches compare with is built from.
+    Bench,
+}
+
+impl Need {
+    /// Everything there is.
+    pub const ALL: [Need; 5] = [Need::Image, Need::Qemu, Need::Tap, Need::Tests, Need::Bench];
+}
+
+/// Sees to it that what is needed is there, showing what it does if that takes time.
+pub fn ensure(needs: &[Need]) -> Result<()> {
+    for need in needs {
+        match need {
+            Need::Image => rust::standard_library_source(),
+            Need::Qemu => qemu::install(),
+            Need::Tap => packages::install(packages::TAP),
+            Need::Tests => packages::install(packages::TESTS).and_then(|()| rust::nextest()),
+            Need::Bench => packages::install(packages::BENCH),
+        }
+        .with_context(|| format!("set-up of {need:?} failed"))?;
+    }
+    Ok(())
+}
+
+/// Runs one step with a spinner that tells what it is doing and for how long.
+fn step(what: &str, work: impl FnOnce(&ProgressBar) -> Result<()>) -> Result<()> {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(ProgressStyle::with_template("{spinner} [{elapsed_precise}] {msg}")?);
+    bar.set_message(what.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    if bar.is_hidden() {
+        eprintln!("set-up: {what} ...");
+    }
+    let result = work(&bar);
+    match &result {
+        Ok(()) => bar.finish_with_message(format!("{what}: done")),
+        Err(_) => bar.abandon_with_message(format!("{what}: failed")),
+    }
+    result
+}
