@@ -1,2 +1,12 @@
 //! Trireme's network stack: smoltcp, the offload policy, sockets and addresses.
 #![no_std]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+pub mod coalesce;
+pub mod counters;
+pub mod egress;
+pub mod frame;
+pub mod gso;
+pub mod offload;

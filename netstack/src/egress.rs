@@ -1,0 +1,212 @@
+//! The transmit side of one card: takes frames from smoltcp and leaves them in the card's ring.
+//!
+//! [`Egress::send`] is what a transmit token's `consume` comes down to. smoltcp writes each frame where
+//! the card will read it, unless the frame is to be cut in software: then it is written to one
+//! scratch buffer and cut from there. Work that a full ring interrupted is kept, and
+//! [`Egress::ready`] is false until it is done, so frames stay in order and nothing piles up.
+
+use crate::coalesce::{Coalescer, LINK_LEN, Written};
+use crate::counters::Counters;
+use crate::frame;
+use crate::gso::Segmentation;
+use crate::offload::{self, Unfinished};
+use alloc::vec::Vec;
+use core::num::NonZeroU16;
+use trireme_nic::{Buffer, Feature, Nic};
+
+/// Largest frame smoltcp is asked for: 64 KiB of IP packet, less one byte, in Ethernet.
+pub const MAX_SUPER_FRAME: usize = LINK_LEN + 0xffff;
+
+/// Buffers one call of [`Egress::send`] may need.
+pub const BUFFERS_PER_SEND: usize = 2;
+
+/// The transmit side of one card.
+#[derive(Debug, Default)]
+pub struct Egress {
+    /// What was done to frames, both ways: the receive side counts here too.
+    pub counters: Counters,
+    /// Where frames to be cut in software are written, grown on first use.
+    scratch: Vec<u8>,
+    cut: Option<Segmentation>,
+    unfinished: Option<Unfinished>,
+    coalescer: Coalescer,
+}
+
+impl Egress {
+    /// An idle transmit side.
+    pub fn new() -> Egress {
+        Egress::default()
+    }
+
+    /// Goes on with interrupted work. True if a frame may be sent now: all earlier ones are in the
+    /// ring, and `reserve` frames will still fit behind the next.
+    pub fn ready(&mut self, nic: &mut dyn Nic, reserve: usize) -> bool {
+        if let Some(cut) = &mut self.cut {
+            if !cut.run(nic, &self.scratch, &mut self.counters) {
+                return false;
+            }
+            self.cut = None;
+        }
+        if let Some(unfinished) = self.unfinished.take() {
+            self.unfinished = unfinished.resume(nic, &mut self.counters);
+        }
+        self.unfinished.is_none() && nic.transmit_room() >= BUFFERS_PER_SEND + reserve
+    }
+
+    /// Sends what `write` writes. With `link`, `write` is given room for an IP packet of `len` bytes,
+    /// and the Ethernet header is put in front; without, for a frame of `len` bytes. With
+    /// `segment`, TCP payload is cut into pieces of that size.
+    ///
+    /// Call only while [`ready`](Self::ready): otherwise the frame is lost, and counted.
+    pub fn send<R>(
+        &mut self,
+        nic: &mut dyn Nic,
+        link: Option<&[u8; LINK_LEN]>,
+        len: usize,
+        segment: Option<NonZeroU16>,
+        write: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        let frame_len = len + link.map_or(0, |link| link.len());
+        if let Some(segment) = segment {
+            return self.send_large(nic, link, frame_len, segment, write);
+        }
+        match link {
+            Some(link) if link[12..] == frame::ethertype::IPV6.to_be_bytes() => {
+                self.send_ipv6(nic, link, len, write)
+            }
+            _ => {
+                self.flush_batch(nic);
+                self.send_single(nic, link, frame_len, write)
+            }
+        }
+    }
+
+    /// Ends a flow's turn: what was held back in the hope of more is sent. Does not ring the
+    /// doorbell.
+    pub fn end_turn(&mut self, nic: &mut dyn Nic) {
+        self.flush_batch(nic);
+    }
+
+    fn send_single<R>(
+        &mut self,
+        nic: &mut dyn Nic,
+        link: Option<&[u8; LINK_LEN]>,
+        frame_len: usize,
+        write: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        let Some(mut buffer) = nic.transmit_buffer(frame_len) else {
+            return self.lose(frame_len, write);
+        };
+        let result = write(with_link(&mut buffer, link));
+        self.finish(nic, buffer, None);
+        result
+    }
+
+    fn send_large<R>(
+        &mut self,
+        nic: &mut dyn Nic,
+        link: Option<&[u8; LINK_LEN]>,
+        frame_len: usize,
+        segment: NonZeroU16,
+        write: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        self.flush_batch(nic);
+        if self.cut.is_some() || self.unfinished.is_some() {
+            return self.lose(frame_len, write);
+        }
+        if nic.feature(Feature::TcpSegmentationOffload).on
+            && nic.max_segmented_frame().is_some_and(|max| frame_len <= max)
+            && let Some(mut buffer) = nic.transmit_buffer(frame_len)
+        {
+            let result = write(with_link(&mut buffer, link));
+            self.finish(nic, buffer, Some(segment));
+            return result;
+        }
+        if self.scratch.len() < frame_len {
+            self.scratch.resize(MAX_SUPER_FRAME.max(frame_len), 0);
+        }
+        let frame = &mut self.scratch[..frame_len];
+        let result = write(with_link(frame, link));
+        let cut = frame::parse(frame)
+            .ok()
+            .and_then(|headers| Segmentation::new(frame, &headers, segment).ok());
+        match cut {
+            Some(mut cut) => {
+                self.counters.tx_gso_frames += 1;
+                if !cut.run(nic, &self.scratch, &mut self.counters) {
+                    self.cut = Some(cut);
+                }
+            }
+            None => self.counters.tx_dropped_malformed += 1,
+        }
+        result
+    }
+
+    fn send_ipv6<R>(
+        &mut self,
+        nic: &mut dyn Nic,
+        link: &[u8; LINK_LEN],
+        len: usize,
+        write: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        if let Some(place) = self.coalescer.place(len) {
+            let result = write(place);
+            match self.coalescer.written(nic, len, &mut self.counters) {
+                Written::Merged => {}
+                Written::Last => self.flush_batch(nic),
+                Written::Refused(rescued) => {
+                    self.flush_batch(nic);
+                    if let Some(buffer) = rescued {
+                        self.finish(nic, buffer, None);
+                    }
+                }
+            }
+            return result;
+        }
+        self.flush_batch(nic);
+        if Coalescer::wants(nic, len)
+            && let Some(mut buffer) = nic.transmit_buffer(Coalescer::buffer_len(nic))
+        {
+            let frame = &mut buffer[..LINK_LEN + len];
+            let result = write(with_link(frame, Some(link)));
+            let unfinished = self.coalescer.start(nic, buffer, LINK_LEN + len, &mut self.counters);
+            self.keep(unfinished);
+            return result;
+        }
+        self.send_single(nic, Some(link), LINK_LEN + len, write)
+    }
+
+    fn flush_batch(&mut self, nic: &mut dyn Nic) {
+        let unfinished = self.coalescer.flush(nic, &mut self.counters);
+        self.keep(unfinished);
+    }
+
+    fn finish(&mut self, nic: &mut dyn Nic, buffer: Buffer, segment: Option<NonZeroU16>) {
+        let unfinished = offload::finish(nic, buffer, segment, &mut self.counters);
+        self.keep(unfinished);
+    }
+
+    fn keep(&mut self, unfinished: Option<Unfinished>) {
+        if let Some(unfinished) = unfinished {
+            self.unfinished = Some(unfinished);
+        }
+    }
+
+    /// smoltcp must be let write in any case.
+    fn lose<R>(&mut self, frame_len: usize, write: impl FnOnce(&mut [u8]) -> R) -> R {
+        self.counters.tx_dropped_no_buffer += 1;
+        write(&mut alloc::vec![0; frame_len])
+    }
+}
+
+/// Puts the Ethernet header, if it is ours to write, in front of a frame; returns the rest.
+fn with_link<'a>(frame: &'a mut [u8], link: Option<&[u8; LINK_LEN]>) -> &'a mut [u8] {
+    match link {
+        Some(link) => {
+            let (front, packet) = frame.split_at_mut(LINK_LEN);
+            front.copy_from_slice(link);
+            packet
+        }
+        None => frame,
+    }
+}

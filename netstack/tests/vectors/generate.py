@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+"""Makes the frames the offload tests compare with. Needs scapy (Debian: python3-scapy 2.5.0).
+
+    ./generate.py frames > frames.txt
+    ./generate.py segments > segments.txt
+
+Output is the same on every run: the random generator is seeded.
+
+frames.txt: one frame a line, as smoltcp writes it and as it must be on the wire:
+    name network_len transport bytes_with_sums bytes_with_zero_sums
+segments.txt: a TCP frame larger than the MTU, and what a segmenting card makes of it:
+    large name segment_size bytes_with_zero_tcp_sum
+    piece bytes
+The cutting is done here, in Python, from the description in RFC 9293 and RFC 3168; sums are
+scapy's.
+"""
+import random
+import sys
+
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import (ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
+                                IPv6ExtHdrHopByHop, PadN, RouterAlert)
+from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
+from scapy.packet import Raw
+from scapy.layers.inet import IPOption_NOP, IPOption_RR
+
+random.seed(20261130)
+MACS = dict(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+LINKS = {
+    "plain": lambda: Ether(**MACS),
+    "vlan": lambda: Ether(**MACS) / Dot1Q(vlan=42, prio=3),
+    "qinq": lambda: Ether(**MACS) / Dot1AD(vlan=7) / Dot1Q(vlan=42),
+}
+NETWORKS = {
+    "ip4": (lambda: IP(src="192.0.2.1", dst="198.51.100.77", id=0x1234, flags="DF", ttl=64), 20),
+    "ip4nop": (lambda: IP(src="10.0.0.1", dst="10.255.255.254", id=1, options=[IPOption_NOP()] * 3),
+               24),
+    "ip4rr": (lambda: IP(src="10.0.0.1", dst="10.9.8.7",
+                         options=[IPOption_RR(routers=["1.2.3.4"] * 9)]), 60),
+    "ip6": (lambda: IPv6(src="2001:db8::1", dst="2001:db8:ffff::77", hlim=64, fl=0x12345), 40),
+    "ip6hbh": (lambda: IPv6(src="fe80::1", dst="ff02::16") / IPv6ExtHdrHopByHop(
+        options=[RouterAlert(), PadN(optdata=b"")]), 48),
+}
+TRANSPORTS = {
+    "tcp": lambda: TCP(sport=49152, dport=80, seq=0xfffffff0, ack=77, flags="PA", window=4096),
+    "tcpts": lambda: TCP(sport=1, dport=65535, seq=1, ack=2, flags="A", window=1,
+                         options=[("NOP", None), ("NOP", None), ("Timestamp", (123456, 654321))]),
+    "tcpsyn": lambda: TCP(sport=5, dport=6, seq=0, flags="S", options=[
+        ("MSS", 1460), ("SAckOK", b""), ("WScale", 7)]),
+    "udp": lambda: UDP(sport=68, dport=67),
+    "icmp": None,
+}
+
+
+def zeroed(frame, offset):
+    return frame[:offset] + b"\0\0" + frame[offset + 2:]
+
+
+def frames():
+    for link, make_link in LINKS.items():
+        for network, (make_network, network_len) in NETWORKS.items():
+            for transport, make_transport in TRANSPORTS.items():
+                for size in (0, 1, 2, 63, 1400):
+                    payload = random.randbytes(size)
+                    if transport == "icmp":
+                        layer = ICMP(id=1, seq=2) if network.startswith("ip4") else \
+                            ICMPv6EchoRequest(id=1, seq=2)
+                    else:
+                        layer = make_transport()
+                    frame = bytes(make_link() / make_network() / layer / Raw(payload))
+                    start = len(bytes(make_link())) + network_len
+                    bare = frame
+                    if transport.startswith("tcp"):
+                        bare = zeroed(frame, start + 16)
+                    elif transport == "udp":
+                        bare = zeroed(frame, start + 6)
+                    name = f"{link}-{network}-{transport}-{size}"
+                    print(name, network_len, transport, frame.hex(), bare.hex())
+    # A datagram whose UDP sum comes out as zero and must be sent as ffff.
+    for name, network in (("ip4", IP(src="1.1.1.1", dst="2.2.2.2")),
+                          ("ip6", IPv6(src="2001:db8::1", dst="2001:db8::2"))):
+        base = bytes(Ether(**MACS) / network / UDP(sport=1, dport=2) / Raw(b"\0\0"))
+        offset = len(base) - 4
+        sum_field = int.from_bytes(base[offset:offset + 2], "big")
+        frame = bytes(Ether(**MACS) / network / UDP(sport=1, dport=2)
+                      / Raw(sum_field.to_bytes(2, "big")))
+        assert frame[offset:offset + 2] == b"\xff\xff", frame.hex()
+        length = 20 if name == "ip4" else 40
+        print(f"plain-{name}-udpzero-2", length, "udp", frame.hex(), zeroed(frame, offset).hex())
+    others = {
+        "arp": Ether(**MACS) / ARP(pdst="192.0.2.1"),
+        "ip6dest-tcp": Ether(**MACS) / IPv6(src="2001:db8::1", dst="2001:db8::2")
+        / IPv6ExtHdrDestOpt(options=[PadN(optdata=b"\0\0\0\0")]) / TCP(),
+        "ip6frag-udp": Ether(**MACS) / IPv6(src="2001:db8::1", dst="2001:db8::2")
+        / IPv6ExtHdrFragment(offset=0, m=1, id=9) / UDP(sport=1, dport=2, len=99, chksum=0) / Raw(b"x" * 16),
+        "ip4frag-first": Ether(**MACS) / IP(src="1.1.1.1", dst="2.2.2.2", flags="MF", id=5)
+        / UDP(sport=1, dport=2, len=2000, chksum=0) / Raw(b"x" * 64),
+        "ip4frag-last": Ether(**MACS) / IP(src="1.1.1.1", dst="2.2.2.2", frag=9, id=5, proto=17)
+        / Raw(b"x" * 65),
+    }
+    for name, packet in others.items():
+        raw = bytes(packet)
+        print(name, 0, "other", raw.hex(), raw.hex())
+
+
+def cut(link, network, tcp, payload, size):
+    pieces = range(0, max(len(payload), 1), size)
+    for index, start in enumerate(pieces):
+        segment = tcp.copy()
+        segment.seq = (tcp.seq + start) % 2**32
+        flags = str(tcp.flags)
+        if start + size < len(payload):
+            flags = flags.replace("P", "").replace("F", "")
+        if index > 0:
+            flags = flags.replace("C", "")
+        segment.flags = flags
+        ip = network.copy()
+        if IP in ip:
+            ip.id = (network.id + index) % 2**16
+        yield bytes(link / ip / segment / Raw(payload[start:start + size]))
+
+
+def segments():
+    cases = []
+    for link in LINKS:
+        for network in ("ip4", "ip4nop", "ip6"):
+            for transport in ("tcp", "tcpts"):
+                cases += [(link, network, transport, 536, 536 * 3, None)]
+    for size, total, flags in ((1460, 1461, "FPA"), (1460, 20000, "CPA"), (1448, 14480, "CEFPA"),
+                               (100, 1001, "A"), (1, 7, "PA"), (999, 5001, "PAU"),
+                               (1440, 33000, "PA")):
+        for network in ("ip4", "ip6"):
+            cases += [("plain", network, "tcpts", size, total, flags)]
+    for link, network, transport, size, total, flags in cases:
+        make_network, network_len = NETWORKS[network]
+        ip, tcp = make_network(), TRANSPORTS[transport]()
+        if network == "ip4":
+            ip.id = 0xfffe
+        if flags:
+            tcp.flags = flags
+        payload = random.randbytes(total)
+        ether = LINKS[link]()
+        large = bytes(ether / ip / tcp / Raw(payload))
+        field = len(bytes(ether)) + network_len + 16
+        print("large", f"{link}-{network}-{transport}-{size}-{total}-{flags}", size,
+              zeroed(large, field).hex())
+        for piece in cut(ether, ip, tcp, payload, size):
+            print("piece", piece.hex())
+
+
+{"frames": frames, "segments": segments}[sys.argv[1]]()
