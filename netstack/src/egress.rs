@@ -114,7 +114,14 @@ impl Egress {
         if self.cut.is_some() || self.unfinished.is_some() {
             return self.lose(frame_len, write);
         }
-        if nic.feature(Feature::TcpSegmentationOffload).on
+        // The EtherType is smoltcp's to write where there is no `link`; that is never TCP.
+        let feature = match link {
+            Some(link) if link[12..] == frame::ethertype::IPV6.to_be_bytes() => {
+                Feature::Tcp6Segmentation
+            }
+            _ => Feature::TcpSegmentationOffload,
+        };
+        if nic.feature(feature).on
             && nic.max_segmented_frame().is_some_and(|max| frame_len <= max)
             && let Some(mut buffer) = nic.transmit_buffer(frame_len)
         {
