@@ -78,11 +78,7 @@ impl App {
             }
             None => own,
         };
-        let mut command = workspace::cargo();
-        command
-            .args(["metadata", "--format-version=1", "--no-deps", "--manifest-path"])
-            .arg(&manifest);
-        let metadata: Metadata = serde_json::from_str(&workspace::output(&mut command)?)?;
+        let metadata = metadata(&manifest)?;
         let mut found = Vec::new();
         for package in &metadata.packages {
             let binaries = package.targets.iter().filter(|t| t.kind.iter().any(|k| k == "bin"));
@@ -103,6 +99,22 @@ impl App {
         }
     }
 
+    /// Every application of this repository: `apps/` and the programs of the tests.
+    pub fn all() -> Result<Vec<App>> {
+        let metadata = metadata(&workspace::root().join("Cargo.toml"))?;
+        let mut apps = Vec::new();
+        for package in &metadata.packages {
+            let folder =
+                package.manifest_path.strip_prefix(workspace::root()).unwrap_or(Path::new(""));
+            if folder.starts_with("apps") || folder.starts_with("tests/programs") {
+                for target in package.targets.iter().filter(|t| t.kind.iter().any(|k| k == "bin")) {
+                    apps.push(App::of(package, &target.name, &metadata.target_directory)?);
+                }
+            }
+        }
+        Ok(apps)
+    }
+
     fn of(package: &Package, binary: &str, target_directory: &Path) -> Result<App> {
         let settings = match package.metadata.get("trireme") {
             Some(value) => Settings::deserialize(value)
@@ -120,6 +132,12 @@ impl App {
             open: settings.open,
         })
     }
+}
+
+fn metadata(manifest: &Path) -> Result<Metadata> {
+    let mut command = workspace::cargo();
+    command.args(["metadata", "--format-version=1", "--no-deps", "--manifest-path"]).arg(manifest);
+    Ok(serde_json::from_str(&workspace::output(&mut command)?)?)
 }
 
 /// The binary of `package` that `name` means, if any.

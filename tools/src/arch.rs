@@ -45,18 +45,16 @@ impl Arch {
 
     /// Flags for every crate of an image, `std` included. `root` is the repository.
     ///
-    /// Frame pointers make backtraces possible without unwind tables.
+    /// Frame pointers make backtraces possible without unwind tables. x86_64 is linked where PVH loads it; aarch64
+    /// is position-independent, since boards have their memory in different places.
     pub fn rustflags(self, root: &Path) -> Vec<String> {
         let script = root.join("targets").join(format!("{}.ld", self.name()));
-        let mut flags = vec![
-            format!("-Clink-arg=-T{}", script.display()),
-            "-Cforce-frame-pointers=yes".to_owned(),
-        ];
-        flags.push(match self {
-            Arch::X86_64 => "-Crelocation-model=static".to_owned(),
-            Arch::Aarch64 => "-Crelocation-model=static".to_owned(),
-        });
-        flags
+        let script = format!("-Clink-arg=-T{}", script.display());
+        let own = match self {
+            Arch::X86_64 => "-Crelocation-model=static",
+            Arch::Aarch64 => "-Clink-arg=--pack-dyn-relocs=relr",
+        };
+        vec![script, "-Cforce-frame-pointers=yes".to_owned(), own.to_owned()]
     }
 
     /// What the guest passed to `exit`, from QEMU's own exit status.

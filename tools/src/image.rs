@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::app::App;
@@ -22,6 +22,10 @@ const PROFILE: [&str; 6] = [
     "profile.appliance.strip=\"none\"",
 ];
 
+/// Set in the environment of the end-to-end tests by `run.sh test`, which builds every image before the first of
+/// them: a test then need not ask cargo whether something changed, which takes seconds and waits for other cargos.
+pub const PREBUILT: &str = "TRIREME_IMAGES_BUILT";
+
 /// A built image.
 #[derive(Clone, Debug)]
 pub struct Image {
@@ -38,14 +42,31 @@ pub fn build(app: &App, arch: Arch, files: Option<&Path>) -> Result<Image> {
     let elf = link(app, arch, files.or(app.files.as_deref()))?;
     let bytes = fs::read(&elf).with_context(|| format!("cannot read {}", elf.display()))?;
     elf::verify(&bytes, arch).with_context(|| format!("{} is not usable", elf.display()))?;
-    let (extension, content) = match arch {
-        Arch::X86_64 => ("elf", elf::stripped(&bytes)?),
-        Arch::Aarch64 => ("Image", elf::arm64_image(&bytes)?),
+    let content = match arch {
+        Arch::X86_64 => elf::stripped(&bytes)?,
+        Arch::Aarch64 => elf::arm64_image(&bytes)?,
     };
-    let folder = output_folder(app)?;
-    let boot = folder.join(format!("{}-{}.{extension}", app.binary, arch.name()));
+    let boot = boot_file(app, arch)?;
     write_if_changed(&boot, &content)?;
     Ok(Image { arch, elf, boot })
+}
+
+/// The image of the last `build`, without asking cargo whether it is still what the source says.
+pub fn built(app: &App, arch: Arch) -> Result<Image> {
+    let elf = app.target_directory.join(arch.target()).join("appliance").join(&app.binary);
+    let boot = boot_file(app, arch)?;
+    for file in [&elf, &boot] {
+        ensure!(file.exists(), "{} was not built", file.display());
+    }
+    Ok(Image { arch, elf, boot })
+}
+
+fn boot_file(app: &App, arch: Arch) -> Result<PathBuf> {
+    let extension = match arch {
+        Arch::X86_64 => "elf",
+        Arch::Aarch64 => "Image",
+    };
+    Ok(output_folder(app)?.join(format!("{}-{}.{extension}", app.binary, arch.name())))
 }
 
 fn output_folder(app: &App) -> Result<PathBuf> {

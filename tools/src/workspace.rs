@@ -1,7 +1,7 @@
 //! Where things are: the repository, its build folder, the cache of what set-up fetched.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -10,7 +10,10 @@ use anyhow::{Context, Result, bail};
 pub fn root() -> PathBuf {
     match env::var_os("TRIREME_ROOT") {
         Some(root) => PathBuf::from(root),
-        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(".."),
+        None => {
+            let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+            own.parent().expect("tools/ is in the repository").to_owned()
+        }
     }
 }
 

@@ -5,7 +5,10 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use trireme_tools::app::App;
 use trireme_tools::arch::Arch;
+use trireme_tools::image::{self, PREBUILT};
 use trireme_tools::setup::{self, Need};
 use trireme_tools::workspace::{cargo, root, shown};
 
@@ -32,6 +35,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
         tests.args(["--exclude", "trireme-tests"]);
     }
     tests.args(&arguments.filter);
+    if !arguments.host_only {
+        images()?;
+        tests.env(PREBUILT, "1");
+    }
     stage("tests", &mut tests)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -54,6 +61,29 @@ fn form() -> Result<()> {
     documentation.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]);
     stage("documentation", &mut documentation)?;
     stage("documentation tests", cargo().args(["test", "--workspace", "--doc", "--quiet"]))
+}
+
+/// Builds every image and the same programs for this machine, so that no test has to.
+fn images() -> Result<()> {
+    let mut apps = App::all()?;
+    // The kernel is compiled anew whenever the packed files change: first those that have none.
+    apps.sort_by_key(|app| app.files.is_some());
+    let bar = ProgressBar::new((apps.len() * Arch::ALL.len()) as u64);
+    bar.set_style(ProgressStyle::with_template("images [{bar:30}] {pos}/{len} {msg}")?);
+    for arch in Arch::ALL {
+        for app in &apps {
+            let what = format!("{} for {}", app.binary, arch.name());
+            bar.set_message(what.clone());
+            if bar.is_hidden() {
+                eprintln!("== image: {what}");
+            }
+            bar.suspend(|| image::build(app, arch, None))?;
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    let programs = ["build", "--quiet", "--package", "trireme-test-programs"];
+    stage("test programs for this machine", cargo().args(programs))
 }
 
 /// Runs one stage, saying which and how long it took.

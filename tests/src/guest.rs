@@ -1,0 +1,143 @@
+//! A running guest and its console.
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use trireme_tools::arch::Arch;
+use trireme_tools::qemu::Machine;
+
+/// The console's last part that a failing test shows, in bytes.
+const SHOWN: usize = 6_000;
+/// A guest that prints more than this has gone mad; the rest is not kept.
+const CONSOLE_LIMIT: usize = 8 << 20;
+
+/// A QEMU process. Dropping it ends it, and shows its console if the test is failing.
+pub struct Guest {
+    child: Child,
+    input: Option<ChildStdin>,
+    console: Arc<Console>,
+    arch: Arch,
+    command: String,
+}
+
+#[derive(Default)]
+struct Console {
+    state: Mutex<ConsoleState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct ConsoleState {
+    text: Vec<u8>,
+    ended: bool,
+}
+
+impl Guest {
+    /// Boots the machine.
+    pub fn boot(machine: &Machine) -> Guest {
+        let mut command = machine.command().unwrap_or_else(|e| panic!("{e:#}"));
+        let shown = trireme_tools::workspace::shown(&command);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("QEMU starts");
+        let console = Arc::new(Console::default());
+        collect(child.stdout.take().expect("a pipe"), console.clone(), true);
+        collect(child.stderr.take().expect("a pipe"), console.clone(), false);
+        let input = child.stdin.take();
+        Guest { child, input, console, arch: machine.arch, command: shown }
+    }
+
+    /// Everything the guest (and QEMU) printed so far.
+    pub fn console(&self) -> String {
+        let state = self.console.state.lock().expect("the collector does not panic");
+        String::from_utf8_lossy(&state.text).into_owned()
+    }
+
+    /// Waits until the console shows `text`. Panics after `limit`, or when the guest ends without it.
+    pub fn wait_for(&self, text: &str, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        let mut state = self.console.state.lock().expect("the collector does not panic");
+        loop {
+            if find(&state.text, text.as_bytes()) {
+                return;
+            }
+            assert!(!state.ended, "the guest ended without {text:?}");
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "no {text:?} on the console within {limit:?}");
+            state = self.console.changed.wait_timeout(state, left).expect("as above").0;
+        }
+    }
+
+    /// Types a line on the console.
+    pub fn type_line(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("open until the guest is dropped");
+        input.write_all(format!("{line}\n").as_bytes()).expect("QEMU reads its console");
+    }
+
+    /// Waits for the guest to end by itself; returns the status its program (or kernel) ended with.
+    pub fn exit_status(&mut self, limit: Duration) -> i32 {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                let code = status.code().expect("QEMU was not killed");
+                return self.arch.guest_status(code);
+            }
+            assert!(Instant::now() < deadline, "the guest did not end within {limit:?}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("a child can be waited for").is_none()
+    }
+
+    /// The QEMU process, to look at its use of time.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            let console = self.console();
+            let mut from = console.len().saturating_sub(SHOWN);
+            while !console.is_char_boundary(from) {
+                from += 1;
+            }
+            eprintln!(
+                "--- {}\n--- its console ends with:\n{}\n---",
+                self.command,
+                &console[from..]
+            );
+        }
+    }
+}
+
+/// Reads one of QEMU's pipes until it closes.
+fn collect(mut pipe: impl Read + Send + 'static, console: Arc<Console>, is_console: bool) {
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        loop {
+            let length = pipe.read(&mut buffer).unwrap_or(0);
+            let mut state = console.state.lock().expect("nobody panics with it held");
+            let room = CONSOLE_LIMIT.saturating_sub(state.text.len());
+            state.text.extend_from_slice(&buffer[..length.min(room)]);
+            state.ended |= is_console && length == 0;
+            console.changed.notify_all();
+            if length == 0 {
+                return;
+            }
+        }
+    });
+}
+
+fn find(text: &[u8], wanted: &[u8]) -> bool {
+    text.windows(wanted.len()).any(|window| window == wanted)
+}
