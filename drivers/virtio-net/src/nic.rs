@@ -1,0 +1,523 @@
+//! Bring-up, and the card as the stack sees it.
+
+use crate::ability::{MAX_SEGMENTED_FRAME, TransmitOffloads, transmit_ability};
+use crate::control::Control;
+use crate::counters::Counters;
+use crate::features::{Features, choose};
+use crate::header;
+use crate::queue::{Queue, RingMemory};
+use crate::receive::{Layout, Receive};
+use crate::transmit::Transmit;
+use crate::{Config, Error, QUEUE_RECEIVE, QUEUE_SIZE, QUEUE_TRANSMIT};
+use core::mem::ManuallyDrop;
+use trireme_nic::{
+    Buffer, Direction, Dma, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link,
+    MacAddress, Nic, ReceiveFilter, ReceivedFrame, TransmitAbility, TransmitRequest,
+};
+use virtio_drivers::transport::{DeviceStatus, InterruptStatus, Transport};
+
+/// Looks at the status register before a reset is given up.
+const RESET_PATIENCE: usize = 100_000;
+/// Between attempts to bring a broken device back, in µs.
+const RECOVERY_INTERVAL_US: u64 = 1_000_000;
+/// Between looks at the control queue while it is at work, in µs.
+const CONTROL_INTERVAL_US: u64 = 1_000;
+/// Smallest MTU to be taken from a device. [VIRTIO 5.1.4.1]
+const MIN_MTU: u16 = 68;
+
+// Device configuration. [VIRTIO 5.1.4]
+const CONFIG_MAC: usize = 0;
+const CONFIG_STATUS: usize = 6;
+const CONFIG_MTU: usize = 10;
+const STATUS_LINK_UP: u16 = 1;
+
+/// Memory the device may reach as long as it runs.
+struct Rings<H: RingMemory> {
+    receive: Receive<H>,
+    transmit: Transmit<H>,
+    control: Option<Control<H>>,
+}
+
+/// A virtio network device.
+///
+/// `H` gives ring memory, `T` reaches the registers, `D` gives frame memory. Dropping it resets the
+/// device before the rings go.
+pub struct VirtioNet<H: RingMemory, T: Transport, D: Dma> {
+    transport: T,
+    dma: D,
+    /// Leaked in `drop` if the device cannot be stopped.
+    rings: ManuallyDrop<Rings<H>>,
+    features: Features,
+    mac: MacAddress,
+    mtu: u16,
+    max_mtu: u16,
+    link_up: bool,
+    offloads: TransmitOffloads,
+    receive_checksums: bool,
+    receive_merging: bool,
+    counters: Counters,
+    /// The device must be reset before it can be used again.
+    broken: bool,
+    recover_at_us: u64,
+    now_us: u64,
+}
+
+impl<H: RingMemory, T: Transport, D: Dma> VirtioNet<H, T, D> {
+    /// Brings a device up. [VIRTIO 3.1.1]
+    pub fn new(mut transport: T, dma: D, config: &Config) -> Result<Self, Error> {
+        reset(&mut transport)?;
+        let big_buffers = config.receive_bytes >= 16 * 65536;
+        let set_up = Self::set_up(&mut transport, &dma, config, big_buffers);
+        let (features, rings, told_mtu, max_mtu) = set_up.inspect_err(|_| {
+            transport.set_status(DeviceStatus::FAILED);
+        })?;
+        let mac = if features.contains(Features::MAC) {
+            read_mac(&transport).unwrap_or(config.fallback_mac)
+        } else {
+            config.fallback_mac
+        };
+        let merging = features.intersects(Features::GUEST_TSO4 | Features::GUEST_TSO6);
+        let mut card = VirtioNet {
+            transport,
+            dma,
+            rings: ManuallyDrop::new(rings),
+            features,
+            mac,
+            mtu: told_mtu.unwrap_or(1500),
+            max_mtu,
+            link_up: true,
+            offloads: TransmitOffloads::negotiated(features),
+            receive_checksums: features.contains(Features::GUEST_CSUM),
+            receive_merging: merging,
+            counters: Counters::default(),
+            broken: false,
+            recover_at_us: 0,
+            now_us: 0,
+        };
+        card.go();
+        Ok(card)
+    }
+
+    /// From the negotiation to the rings: features, rings, the MTU the device told, the largest.
+    fn set_up(
+        transport: &mut T,
+        dma: &D,
+        config: &Config,
+        big_buffers: bool,
+    ) -> Result<(Features, Rings<H>, Option<u16>, u16), Error> {
+        let features = negotiate(transport, |offered| choose(offered, big_buffers))?;
+        let word = |offset| transport.read_config_space::<u16>(offset).ok();
+        let told_mtu =
+            word(CONFIG_MTU).filter(|mtu| features.contains(Features::MTU) && *mtu >= MIN_MTU);
+        let holds_long_frames =
+            features.intersects(Features::MRG_RXBUF | Features::GUEST_TSO4 | Features::GUEST_TSO6);
+        let max_mtu = told_mtu.unwrap_or(if holds_long_frames { u16::MAX } else { 1500 });
+        let segments = features.intersects(Features::HOST_TSO4 | Features::HOST_TSO6);
+        let layout = Layout::new(features, config.receive_bytes, max_mtu, dma.cache_line());
+        let (receive_queue, transmit_queue) = new_queues(transport, features)?;
+        let mut rings = Rings {
+            receive: Receive::new(receive_queue, dma, layout, features)?,
+            transmit: Transmit::new(
+                transmit_queue,
+                dma,
+                config.transmit_bytes,
+                segments || max_mtu > 1500,
+            )?,
+            control: None,
+        };
+        if features.contains(Features::CTRL_VQ) {
+            rings.control = Some(Control::new(dma, transport, features)?);
+        }
+        log::debug!("virtio-net: {features:?}, {layout:?}");
+        Ok((features, rings, told_mtu, max_mtu))
+    }
+
+    /// The features in use.
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// The last step of bring-up: the device runs, and gets its first buffers.
+    fn go(&mut self) {
+        self.transport.set_status(running());
+        let Rings { receive, transmit, control } = &mut *self.rings;
+        receive.refill(&self.dma);
+        receive.hold();
+        transmit.hold();
+        receive.kick(&mut self.transport, &mut self.counters);
+        if let Some(control) = control {
+            control.step(&self.dma, &mut self.transport, &mut self.counters);
+        }
+        self.look_at_link();
+    }
+
+    fn look_at_link(&mut self) {
+        if self.features.contains(Features::STATUS)
+            && let Ok(status) = self.transport.read_config_space::<u16>(CONFIG_STATUS)
+        {
+            self.link_up = status & STATUS_LINK_UP != 0;
+        }
+    }
+
+    /// The device did what it must not: nothing it returns can be used before a reset.
+    fn mark_broken(&mut self) {
+        self.counters.bad_ids += 1;
+        self.broken = true;
+    }
+
+    /// Resets the device and sets it up as it was. Frames it had are lost, buffers are not.
+    fn recover(&mut self) -> Result<(), Error> {
+        // Until the device confirms the reset, it may still write to its buffers: they stay away.
+        reset(&mut self.transport)?;
+        let features = self.features;
+        negotiate(&mut self.transport, |offered| offered & features).and_then(|got| {
+            match got == features {
+                true => Ok(()),
+                false => Err(Error::FeaturesRefused { asked: features.bits() }),
+            }
+        })?;
+        let (receive_queue, transmit_queue) = new_queues(&mut self.transport, features)?;
+        let Rings { receive, transmit, control } = &mut *self.rings;
+        receive.restart(receive_queue, &self.dma);
+        self.counters.tx_dropped += transmit.restart(transmit_queue, &self.dma);
+        if let Some(control) = control {
+            control.restart(&self.dma, &mut self.transport)?;
+        }
+        self.broken = false;
+        self.go();
+        if !self.receive_merging || !self.receive_checksums {
+            self.set_receive_offloads(self.receive_checksums, self.receive_merging);
+        }
+        Ok(())
+    }
+
+    /// Tells the device which receive offloads to use. False if it did not agree.
+    fn set_receive_offloads(&mut self, checksums: bool, merging: bool) -> bool {
+        let mut wanted = Features::empty();
+        if checksums {
+            wanted |= Features::GUEST_CSUM;
+            if merging {
+                wanted |= Features::GUEST_TSO4 | Features::GUEST_TSO6 | Features::GUEST_ECN;
+            }
+        }
+        let wanted = wanted & self.features;
+        self.rings.control.as_mut().is_some_and(|control| {
+            control.set_offloads(&self.dma, &mut self.transport, &mut self.counters, wanted)
+        })
+    }
+}
+
+/// Everything up to DRIVER_OK.
+fn features_ok() -> DeviceStatus {
+    DeviceStatus::ACKNOWLEDGE | DeviceStatus::DRIVER | DeviceStatus::FEATURES_OK
+}
+
+fn running() -> DeviceStatus {
+    features_ok() | DeviceStatus::DRIVER_OK
+}
+
+/// Resets the device and waits until it says it has. [VIRTIO 4.1.4.3.2]
+fn reset<T: Transport>(transport: &mut T) -> Result<(), Error> {
+    transport.set_status(DeviceStatus::empty());
+    for _ in 0..RESET_PATIENCE {
+        if transport.get_status() == DeviceStatus::empty() {
+            return Ok(());
+        }
+        core::hint::spin_loop();
+    }
+    Err(Error::ResetTimeout)
+}
+
+fn negotiate<T: Transport>(
+    transport: &mut T,
+    choose: impl FnOnce(Features) -> Features,
+) -> Result<Features, Error> {
+    transport.set_status(DeviceStatus::ACKNOWLEDGE);
+    transport.set_status(DeviceStatus::ACKNOWLEDGE | DeviceStatus::DRIVER);
+    let offered = Features::from_bits_truncate(transport.read_device_features());
+    if transport.requires_legacy_layout() || !offered.contains(Features::VERSION_1) {
+        return Err(Error::Legacy);
+    }
+    let features = choose(offered);
+    transport.write_driver_features(features.bits());
+    transport.set_status(features_ok());
+    match transport.get_status().contains(DeviceStatus::FEATURES_OK) {
+        true => Ok(features),
+        false => Err(Error::FeaturesRefused { asked: features.bits() }),
+    }
+}
+
+type Queues<H> = (Queue<H, QUEUE_SIZE>, Queue<H, QUEUE_SIZE>);
+
+fn new_queues<H: RingMemory, T: Transport>(
+    transport: &mut T,
+    features: Features,
+) -> Result<Queues<H>, Error> {
+    let event_index = features.contains(Features::EVENT_IDX);
+    let receive = Queue::new(transport, QUEUE_RECEIVE, Direction::FromDevice, event_index)?;
+    let transmit = Queue::new(transport, QUEUE_TRANSMIT, Direction::ToDevice, event_index)?;
+    Ok((receive, transmit))
+}
+
+fn read_mac<T: Transport>(transport: &T) -> Option<MacAddress> {
+    let mut mac = [0; 6];
+    for (i, byte) in mac.iter_mut().enumerate() {
+        *byte = transport.read_config_space(CONFIG_MAC + i).ok()?;
+    }
+    // A group address cannot be a sender.
+    (mac[0] & 1 == 0 && mac != [0; 6]).then_some(mac)
+}
+
+impl<H: RingMemory, T: Transport + Send, D: Dma + Send> Nic for VirtioNet<H, T, D> {
+    fn driver_info(&self) -> DriverInfo {
+        DriverInfo { driver: "virtio_net", chip: "virtio 1.x" }
+    }
+
+    fn mac_address(&self) -> MacAddress {
+        self.mac
+    }
+
+    fn link(&self) -> Link {
+        Link { up: self.link_up && !self.broken, speed_mbps: 0, full_duplex: true }
+    }
+
+    fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    fn max_mtu(&self) -> u16 {
+        self.max_mtu
+    }
+
+    fn set_mtu(&mut self, mtu: u16) -> bool {
+        let possible = (MIN_MTU..=self.max_mtu).contains(&mtu);
+        if possible {
+            self.mtu = mtu;
+        }
+        possible
+    }
+
+    fn set_receive_filter(&mut self, filter: ReceiveFilter<'_>) {
+        if let Some(control) = &mut self.rings.control {
+            control.set_filter(filter);
+            control.step(&self.dma, &mut self.transport, &mut self.counters);
+        }
+    }
+
+    fn service(&mut self, now_us: u64) {
+        self.now_us = now_us;
+        if self.transport.ack_interrupt().contains(InterruptStatus::DEVICE_CONFIGURATION_INTERRUPT)
+        {
+            self.look_at_link();
+            self.broken |= self.transport.get_status().contains(DeviceStatus::DEVICE_NEEDS_RESET);
+        }
+        if self.broken {
+            if now_us < self.recover_at_us {
+                return;
+            }
+            self.recover_at_us = now_us + RECOVERY_INTERVAL_US;
+            self.counters.resets += 1;
+            if let Err(error) = self.recover() {
+                self.counters.reset_failures += 1;
+                log::warn!("virtio-net: reset failed: {error}");
+                return;
+            }
+        }
+        let Rings { receive, transmit, control } = &mut *self.rings;
+        receive.hold();
+        transmit.hold();
+        receive.kick(&mut self.transport, &mut self.counters);
+        if let Some(control) = control
+            && control.is_active()
+        {
+            control.step(&self.dma, &mut self.transport, &mut self.counters);
+        }
+        if transmit.reclaim(&self.dma).is_err() {
+            self.mark_broken();
+        }
+    }
+
+    fn arm(&mut self) -> bool {
+        if self.broken {
+            return false;
+        }
+        let Rings { receive, transmit, .. } = &mut *self.rings;
+        receive.kick(&mut self.transport, &mut self.counters);
+        let received = receive.arm();
+        transmit.arm() || received
+    }
+
+    fn service_at(&self) -> Option<u64> {
+        if self.broken {
+            return Some(self.recover_at_us);
+        }
+        let active = self.rings.control.as_ref().is_some_and(Control::is_active);
+        active.then_some(self.now_us + CONTROL_INTERVAL_US)
+    }
+
+    fn receive(&mut self) -> Option<ReceivedFrame> {
+        if self.broken {
+            return None;
+        }
+        match self.rings.receive.receive(&self.dma, &mut self.counters) {
+            Ok(frame) => {
+                if frame.is_none() {
+                    // What bad frames gave back.
+                    self.rings.receive.refill(&self.dma);
+                }
+                frame
+            }
+            Err(_) => {
+                self.mark_broken();
+                None
+            }
+        }
+    }
+
+    fn recycle(&mut self, frame: ReceivedFrame) {
+        let receive = &mut self.rings.receive;
+        receive.recycle(frame);
+        if !self.broken {
+            receive.refill(&self.dma);
+        }
+    }
+
+    fn transmit_buffer(&mut self, len: usize) -> Option<Buffer> {
+        let transmit = &mut self.rings.transmit;
+        let mut buffer = transmit.lend(len);
+        if buffer.is_none() && !self.broken {
+            if transmit.reclaim(&self.dma).is_err() {
+                self.mark_broken();
+                return None;
+            }
+            buffer = transmit.lend(len);
+        }
+        self.counters.tx_busy += u64::from(buffer.is_none());
+        buffer
+    }
+
+    fn transmit(&mut self, mut buffer: Buffer, request: &TransmitRequest) {
+        let transmit = &mut self.rings.transmit;
+        if self.broken {
+            self.counters.tx_dropped += 1;
+            return transmit.put_back(buffer);
+        }
+        let Ok(header) = header::emit(&mut buffer, request, self.features) else {
+            self.counters.tx_errors += 1;
+            return transmit.put_back(buffer);
+        };
+        let len = buffer.len() as u64;
+        if !transmit.send(&self.dma, buffer, &header) {
+            self.counters.tx_errors += 1;
+            return;
+        }
+        self.counters.tx_packets += 1;
+        self.counters.tx_bytes += len;
+        self.counters.tx_csum += u64::from(header[0] != 0);
+        self.counters.tx_tso += u64::from(header[1] != 0);
+    }
+
+    fn transmit_cancel(&mut self, buffer: Buffer) {
+        self.rings.transmit.put_back(buffer);
+    }
+
+    fn flush(&mut self) {
+        if !self.broken {
+            self.rings.transmit.kick(&mut self.transport, &mut self.counters);
+        }
+    }
+
+    fn transmit_room(&self) -> usize {
+        self.rings.transmit.room(usize::from(self.mtu) + 14)
+    }
+
+    fn transmit_ability(&self, shape: &FrameShape) -> TransmitAbility {
+        transmit_ability(self.offloads, shape)
+    }
+
+    fn max_segmented_frame(&self) -> Option<usize> {
+        self.features
+            .intersects(Features::HOST_TSO4 | Features::HOST_TSO6)
+            .then_some(MAX_SEGMENTED_FRAME)
+    }
+
+    fn feature(&self, feature: Feature) -> FeatureState {
+        let has = |features| self.features.intersects(features);
+        let switchable = has(Features::CTRL_GUEST_OFFLOADS);
+        let merging = Features::GUEST_TSO4 | Features::GUEST_TSO6;
+        match feature {
+            Feature::TxChecksumming => {
+                FeatureState { on: self.offloads.checksum, fixed: !has(Features::CSUM) }
+            }
+            Feature::TcpSegmentationOffload => FeatureState {
+                on: self.offloads.checksum && self.offloads.tso4,
+                fixed: !has(Features::HOST_TSO4),
+            },
+            Feature::Tcp6Segmentation => FeatureState {
+                on: self.offloads.checksum && self.offloads.tso6,
+                fixed: !has(Features::HOST_TSO6),
+            },
+            Feature::RxChecksumming => FeatureState {
+                on: self.receive_checksums,
+                fixed: !(switchable && has(Features::GUEST_CSUM)),
+            },
+            Feature::LargeReceiveOffload => FeatureState {
+                on: self.receive_checksums && self.receive_merging,
+                fixed: !(switchable && has(merging)),
+            },
+            Feature::ScatterGather => FeatureState::ABSENT,
+        }
+    }
+
+    fn set_feature(&mut self, feature: Feature, on: bool) -> Result<(), FeatureError> {
+        let state = self.feature(feature);
+        if state.on == on {
+            return Ok(());
+        }
+        if state.fixed {
+            return Err(FeatureError::Fixed);
+        }
+        match feature {
+            Feature::TxChecksumming => self.offloads.checksum = on,
+            Feature::TcpSegmentationOffload | Feature::Tcp6Segmentation
+                if on && !self.offloads.checksum =>
+            {
+                return Err(FeatureError::Requires(Feature::TxChecksumming));
+            }
+            Feature::TcpSegmentationOffload => self.offloads.tso4 = on,
+            Feature::Tcp6Segmentation => self.offloads.tso6 = on,
+            Feature::RxChecksumming => {
+                if !self.set_receive_offloads(on, self.receive_merging) {
+                    return Err(FeatureError::Timeout);
+                }
+                self.receive_checksums = on;
+            }
+            Feature::LargeReceiveOffload => {
+                if !self.receive_checksums {
+                    return Err(FeatureError::Requires(Feature::RxChecksumming));
+                }
+                if !self.set_receive_offloads(true, on) {
+                    return Err(FeatureError::Timeout);
+                }
+                self.receive_merging = on;
+            }
+            Feature::ScatterGather => return Err(FeatureError::Fixed),
+        }
+        Ok(())
+    }
+
+    fn statistics(&self, visit: &mut dyn FnMut(&'static str, u64)) {
+        self.counters.visit(visit);
+    }
+}
+
+impl<H: RingMemory, T: Transport, D: Dma> Drop for VirtioNet<H, T, D> {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // A device that does not stop keeps its rings: freed, they would be somebody else's memory.
+        if reset(&mut self.transport).is_ok() {
+            // SAFETY: nothing uses `rings` after this; `drop` runs once.
+            unsafe { ManuallyDrop::drop(&mut self.rings) };
+        }
+    }
+}
