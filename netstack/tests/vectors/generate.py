@@ -3,6 +3,7 @@
 
     ./generate.py frames > frames.txt
     ./generate.py segments > segments.txt
+    ./generate.py dhcp > dhcp.txt
 
 Output is the same on every run: the random generator is seeded.
 
@@ -11,12 +12,14 @@ frames.txt: one frame a line, as smoltcp writes it and as it must be on the wire
 segments.txt: a TCP frame larger than the MTU, and what a segmenting card makes of it:
     large name segment_size bytes_with_zero_tcp_sum
     piece bytes
+dhcp.txt: a DHCP conversation, UDP payloads: name bytes
 The cutting is done here, in Python, from the description in RFC 9293 and RFC 3168; sums are
 scapy's.
 """
 import random
 import sys
 
+from scapy.layers.dhcp import BOOTP, DHCP
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import (ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
                                 IPv6ExtHdrHopByHop, PadN, RouterAlert)
@@ -148,4 +151,32 @@ def segments():
             print("piece", piece.hex())
 
 
-{"frames": frames, "segments": segments}[sys.argv[1]]()
+def dhcp():
+    mac = bytes.fromhex("020000000001")
+    ours = [("max_dhcp_size", 1472), ("param_req_list", [1, 3, 6, 12, 15, 26, 42, 58, 59]),
+            ("hostname", b"oar"), "end"]
+    client, server = ("client_id", b"\x01" + mac), ("server_id", "192.0.2.1")
+    theirs = [server, ("lease_time", 3600)]
+    mask = ("subnet_mask", "255.255.255.0")
+    conversation = {
+        "discover": (1, {}, [("message-type", "discover"), client, *ours]),
+        "offer": (2, {"yiaddr": "192.0.2.50"}, [("message-type", "offer"), *theirs, mask, "end"]),
+        "request": (1, {"secs": 1}, [("message-type", "request"), client, server,
+                                     ("requested_addr", "192.0.2.50"), *ours]),
+        "ack": (2, {"yiaddr": "192.0.2.50"}, [
+            ("message-type", "ack"), *theirs, ("renewal_time", 1000), ("rebinding_time", 3000), mask,
+            ("router", "192.0.2.254", "192.0.2.253"),
+            ("name_server", "192.0.2.53", "0.0.0.0", "192.0.2.54"), ("interface-mtu", 1400),
+            ("NTP_server", "192.0.2.123"), ("hostname", b"galley"), ("domain", b"example.net"),
+            "end"]),
+        "renew": (1, {"ciaddr": "192.0.2.50"}, [("message-type", "request"), client, *ours]),
+        "reboot": (1, {}, [("message-type", "request"), client, ("requested_addr", "192.0.2.50"),
+                           *ours]),
+        "nak": (2, {}, [("message-type", "nak"), server, "end"]),
+    }
+    for name, (op, fields, options) in conversation.items():
+        packet = BOOTP(op=op, chaddr=mac, xid=0x11223344, **fields) / DHCP(options=options)
+        print(name, bytes(packet).hex())
+
+
+{"dhcp": dhcp, "frames": frames, "segments": segments}[sys.argv[1]]()
