@@ -1,16 +1,103 @@
 //! `run.sh bench`.
 
-use std::process::ExitCode;
+use std::fs;
+use std::process::{Command, ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
+use trireme_tools::arch::Arch;
+use trireme_tools::bench::{Guest, Measurement, Options, ROWS, Row, measure, report, row};
+use trireme_tools::setup::{self, Need};
+use trireme_tools::workspace::{output, root};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// One row; all of them if left out
+    /// One row: tx, tx-csum, rx, udp, http, http-close, boot, idle, ram, size; all of them if left out, and the
+    /// result then goes to docs/measurements.md too
     name: Option<String>,
+    /// The architecture; every one if left out
+    #[arg(long)]
+    arch: Option<Arch>,
+    /// Measured runs per number
+    #[arg(long, default_value_t = 5)]
+    repeat: u32,
+    /// Measure our images only
+    #[arg(long)]
+    no_linux: bool,
+    /// Do not look where the instructions of our images go (faster)
+    #[arg(long)]
+    no_profile: bool,
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
-    bail!("no bench {:?}", arguments.name);
+    let rows: Vec<Row> = match &arguments.name {
+        None => ROWS.to_vec(),
+        Some(name) => match row(name) {
+            Some(row) => vec![*row],
+            None => bail!("no row {name}; there are: {}", ROWS.map(|r| r.name).join(", ")),
+        },
+    };
+    setup::ensure(&[Need::Image, Need::Qemu, Need::Bench])?;
+    let mut whole = String::new();
+    for arch in arguments.arch.map_or(Arch::ALL.to_vec(), |arch| vec![arch]) {
+        let options = Options { arch, repeat: arguments.repeat, profile: !arguments.no_profile };
+        let text = architecture(&rows, &options, !arguments.no_linux)?;
+        println!("\n{text}");
+        whole.push_str(&format!("\n## {}\n\n{text}", arch.name()));
+    }
+    if arguments.name.is_none() && arguments.arch.is_none() && !arguments.no_linux {
+        let file = root().join("docs/measurements.md");
+        fs::write(&file, format!("{}{whole}", heading()?))?;
+        println!("written to {}", file.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures the rows, each guest once for all of its rows.
+fn architecture(rows: &[Row], options: &Options, with_linux: bool) -> Result<String> {
+    let mut measured: Vec<(Guest, Vec<Measurement>)> = Vec::new();
+    let mut wanted = Vec::new();
+    for row in rows {
+        for guest in [Some(row.ours), row.linux.filter(|_| with_linux)].into_iter().flatten() {
+            if !wanted.contains(&guest) {
+                wanted.push(guest);
+            }
+        }
+    }
+    for guest in wanted {
+        let of_guest = rows.iter().filter(|r| r.ours == guest || r.linux == Some(guest));
+        let keys: Vec<&str> = of_guest.filter_map(|r| r.key).collect();
+        eprintln!("== {} {guest:?}: {} ...", options.arch.name(), keys.join(", "));
+        match measure(guest, &keys, options) {
+            Ok(measurements) => measured.push((guest, measurements)),
+            // One guest that does not run must not hide the others' numbers; its rows say that they have none.
+            Err(error) => eprintln!("== {guest:?}: {error:#}"),
+        }
+    }
+    let find = |guest: Guest, metric: &str| -> Option<Measurement> {
+        let (_, measurements) = measured.iter().find(|(g, _)| *g == guest)?;
+        measurements.iter().find(|m| m.metric == metric).cloned()
+    };
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| (*row, find(row.ours, row.metric), row.linux.and_then(|g| find(g, row.metric))))
+        .collect();
+    Ok(report(options.arch, &rows))
+}
+
+fn heading() -> Result<String> {
+    let date = output(Command::new("date").arg("+%Y-%m-%d"))?;
+    let program = setup::qemu::program(Arch::X86_64)?;
+    let qemu = setup::qemu::version(&program)?;
+    let commit =
+        output(Command::new("git").current_dir(root()).args(["rev-parse", "--short", "HEAD"]))
+            .context("the measured commit has no name")?;
+    Ok(format!(
+        "# Measurements\n\nWritten by `./run.sh bench` on {} at commit {}, QEMU {qemu} (TCG, one vCPU, `-icount shift=0`). Executed \
+         guest instructions, counted by tools/bench/insncount.c; medians. aarch64: `virt`, cortex-a57; x86_64: `q35`, \
+         qemu64 with rdrand, where string instructions (copies) are not in the count. virtio-net on a TAP for both guests, the \
+         same host, the same run. The method is in tools/bench/README.md.\n",
+        date.trim(),
+        commit.trim(),
+    ))
 }

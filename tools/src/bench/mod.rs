@@ -1,0 +1,39 @@
+//! Measures what the design promises, in executed guest instructions, beside a Linux guest on the same QEMU.
+//!
+//! `tools/bench/measure.py` does the counting; here is which guests it boots, which of its numbers make which row,
+//! and the report.
+
+mod guests;
+mod report;
+mod rows;
+
+pub use guests::{Guest, Options, measure};
+pub use report::{Measured, report};
+pub use rows::{ROWS, Row, row};
+
+use serde::Deserialize;
+
+/// One number that was measured.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Measurement {
+    /// `measure.py`'s name of it.
+    pub metric: String,
+    /// The median over the repetitions.
+    #[serde(default)]
+    pub median: Option<f64>,
+    /// The least.
+    #[serde(default)]
+    pub min: Option<f64>,
+    /// The most.
+    #[serde(default)]
+    pub max: Option<f64>,
+    /// Bytes stored by x86 string instructions per unit, which are in no instruction count.
+    #[serde(default)]
+    pub string_bytes: Option<f64>,
+    /// Where the instructions went: functions and instructions per unit, most first.
+    #[serde(default)]
+    pub top: Vec<(String, f64)>,
+    /// Why there is no number.
+    #[serde(default)]
+    pub error: Option<String>,
+}
