@@ -12,3 +12,4 @@ pub mod frame;
 pub mod gso;
 pub mod ipconfig;
 pub mod offload;
+pub mod slaac;

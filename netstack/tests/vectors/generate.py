@@ -4,6 +4,7 @@
     ./generate.py frames > frames.txt
     ./generate.py segments > segments.txt
     ./generate.py dhcp > dhcp.txt
+    ./generate.py ndp > ndp.txt
 
 Output is the same on every run: the random generator is seeded.
 
@@ -13,6 +14,7 @@ segments.txt: a TCP frame larger than the MTU, and what a segmenting card makes 
     large name segment_size bytes_with_zero_tcp_sum
     piece bytes
 dhcp.txt: a DHCP conversation, UDP payloads: name bytes
+ndp.txt: neighbour discovery, ICMPv6 messages: name bytes
 The cutting is done here, in Python, from the description in RFC 9293 and RFC 3168; sums are
 scapy's.
 """
@@ -21,7 +23,9 @@ import sys
 
 from scapy.layers.dhcp import BOOTP, DHCP
 from scapy.layers.inet import ICMP, IP, TCP, UDP
-from scapy.layers.inet6 import (ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
+from scapy.layers.inet6 import (ICMPv6EchoRequest, ICMPv6ND_NS, ICMPv6ND_RA, ICMPv6ND_RS,
+                                ICMPv6NDOptMTU, ICMPv6NDOptPrefixInfo, ICMPv6NDOptRDNSS,
+                                ICMPv6NDOptSrcLLAddr, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
                                 IPv6ExtHdrHopByHop, PadN, RouterAlert)
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
@@ -179,4 +183,25 @@ def dhcp():
         print(name, bytes(packet).hex())
 
 
-{"dhcp": dhcp, "frames": frames, "segments": segments}[sys.argv[1]]()
+def ndp():
+    mac, us = "02:34:56:78:9a:bc", "fe80::34:56ff:fe78:9abc"
+    messages = {
+        "duplicate?": ICMPv6ND_NS(tgt=us),
+        "solicitation-early": ICMPv6ND_RS(),
+        "solicitation": ICMPv6ND_RS() / ICMPv6NDOptSrcLLAddr(lladdr=mac),
+        "advertisement": ICMPv6ND_RA(chlim=64, routerlifetime=1800, prf=0)
+        / ICMPv6NDOptSrcLLAddr(lladdr="02:00:00:00:00:01")
+        / ICMPv6NDOptPrefixInfo(prefixlen=64, L=1, A=1, validlifetime=86400,
+                                preferredlifetime=14400, prefix="2001:db8:1:2::")
+        / ICMPv6NDOptPrefixInfo(prefixlen=64, L=0, A=1, validlifetime=0xffffffff,
+                                preferredlifetime=0xffffffff, prefix="2001:db8:3::")
+        / ICMPv6NDOptPrefixInfo(prefixlen=48, L=1, A=0, prefix="2001:db8:4::")
+        / ICMPv6NDOptMTU(mtu=1400)
+        / ICMPv6NDOptRDNSS(lifetime=600, dns=["2001:db8::53", "2001:db8::5353"]),
+    }
+    for name, message in messages.items():
+        packet = IPv6(src="fe80::1", dst="ff02::1", hlim=255) / message
+        print(name, bytes(packet)[40:].hex())
+
+
+{"dhcp": dhcp, "frames": frames, "ndp": ndp, "segments": segments}[sys.argv[1]]()
