@@ -1,0 +1,197 @@
+//! The console: whichever UART the device tree's `stdout-path` names.
+//!
+//! The boot loader has set it up (speed, pins, clocks); here it is only read and written. Adding a
+//! kind is a row in [`crate::fdt::machine::UARTS`] and an arm in each of the functions below.
+//!
+//! Sources: [PL011] Arm DDI 0183G; [SCIF] R-Car Series 3rd Generation User's Manual, Serial
+//! Communication Interface with FIFO, and RZ/G2L's (the same registers at half the distance);
+//! [16550] National PC16550D. SCIF and 16550 are unverified on silicon.
+
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+
+use super::mmio::{read8, read16, read32, write8, write16, write32};
+use super::mmu;
+use crate::fdt::machine::{Uart, UartKind};
+
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static KIND: AtomicU8 = AtomicU8::new(NONE);
+/// Distance of registers as a power of two, and bytes an access has (16550).
+static SHIFT: AtomicU8 = AtomicU8::new(0);
+static WIDE: AtomicU8 = AtomicU8::new(0);
+static LINE: AtomicU32 = AtomicU32::new(0);
+
+const NONE: u8 = 0;
+const PL011: u8 = 1;
+const SCIF: u8 = 2;
+const NS16550: u8 = 3;
+
+/// Polls of a full transmitter before the character is dropped: at 9600 baud one leaves in a
+/// millisecond, so this is generous, and a UART without a clock does not hang the machine.
+const PATIENCE: usize = 1_000_000;
+
+/// PL011 registers. [PL011 3.2]
+mod pl011 {
+    pub(super) const DR: usize = 0x00;
+    pub(super) const FR: usize = 0x18;
+    pub(super) const CR: usize = 0x30;
+    pub(super) const IMSC: usize = 0x38;
+    pub(super) const ICR: usize = 0x44;
+    /// FR: receive FIFO empty, transmit FIFO full.
+    pub(super) const RXFE: u32 = 1 << 4;
+    pub(super) const TXFF: u32 = 1 << 5;
+    /// CR: UART, transmitter, receiver on.
+    pub(super) const ON: u32 = 1 << 0 | 1 << 8 | 1 << 9;
+    /// IMSC: receive, receive time-out.
+    pub(super) const RX: u32 = 1 << 4 | 1 << 6;
+}
+
+/// SCIF registers: offsets as in RZ/G2L; R-Car's are twice as far apart. [SCIF]
+mod scif {
+    pub(super) const SCSCR: usize = 0x04;
+    pub(super) const SCFTDR: usize = 0x06;
+    pub(super) const SCFSR: usize = 0x08;
+    pub(super) const SCFRDR: usize = 0x0a;
+    pub(super) const SCFDR: usize = 0x0e;
+    pub(super) const SCLSR: usize = 0x12;
+    /// SCSCR: receive interrupt enable.
+    pub(super) const RIE: u16 = 1 << 6;
+    /// SCFSR: transmit FIFO below its trigger level, everything sent.
+    pub(super) const TDFE: u16 = 1 << 5;
+    pub(super) const TEND: u16 = 1 << 6;
+    /// SCFSR: data (little, enough for the trigger), break, error. They stop reception until written 0.
+    pub(super) const RECEIVED: u16 = 1 << 0 | 1 << 1 | 1 << 4 | 1 << 7;
+}
+
+/// 16550 registers. [16550 8]
+mod ns16550 {
+    pub(super) const DATA: usize = 0;
+    pub(super) const IER: usize = 1;
+    pub(super) const LSR: usize = 5;
+    /// LSR: data ready, transmitter empty.
+    pub(super) const DR: u32 = 1 << 0;
+    pub(super) const THRE: u32 = 1 << 5;
+}
+
+/// Makes the UART the console, at its physical address (mapped already).
+pub(super) fn init(uart: &Uart) {
+    let base = uart.registers.start as usize;
+    let (kind, shift) = match uart.kind {
+        UartKind::Pl011 => {
+            write32(base, pl011::CR, read32(base, pl011::CR) | pl011::ON);
+            (PL011, 0)
+        }
+        UartKind::Scif => (SCIF, 1),
+        UartKind::ScifDense => (SCIF, 0),
+        UartKind::Ns16550 => (NS16550, uart.shift as u8),
+    };
+    SHIFT.store(shift, Ordering::Relaxed);
+    WIDE.store(u8::from(uart.width == 4), Ordering::Relaxed);
+    LINE.store(uart.interrupt.map_or(0, |interrupt| interrupt.line), Ordering::Relaxed);
+    BASE.store(base, Ordering::Relaxed);
+    KIND.store(kind, Ordering::Relaxed);
+}
+
+/// Maps the UART in the final tables; without that there is no console any more.
+pub(super) fn map(uart: &Uart) {
+    let registers = &uart.registers;
+    if mmu::map_device(registers.start, (registers.end - registers.start) as usize).is_err() {
+        KIND.store(NONE, Ordering::Relaxed);
+    }
+}
+
+fn at(register: usize) -> usize {
+    register << SHIFT.load(Ordering::Relaxed)
+}
+
+fn read_16550(base: usize, register: usize) -> u32 {
+    match WIDE.load(Ordering::Relaxed) {
+        0 => u32::from(read8(base, at(register))),
+        _ => read32(base, at(register)),
+    }
+}
+
+fn write_16550(base: usize, register: usize, value: u8) {
+    match WIDE.load(Ordering::Relaxed) {
+        0 => write8(base, at(register), value),
+        _ => write32(base, at(register), u32::from(value)),
+    }
+}
+
+/// Writes bytes, waiting for room in the transmitter.
+pub fn console_write(bytes: &[u8]) {
+    let base = BASE.load(Ordering::Relaxed);
+    let kind = KIND.load(Ordering::Relaxed);
+    if kind == NONE {
+        return;
+    }
+    for &byte in bytes {
+        let room = || match kind {
+            PL011 => read32(base, pl011::FR) & pl011::TXFF == 0,
+            SCIF => read16(base, at(scif::SCFSR)) & scif::TDFE != 0,
+            _ => read_16550(base, ns16550::LSR) & ns16550::THRE != 0,
+        };
+        if !(0..PATIENCE).any(|_| room()) {
+            return;
+        }
+        match kind {
+            PL011 => write32(base, pl011::DR, u32::from(byte)),
+            SCIF => {
+                write8(base, at(scif::SCFTDR), byte);
+                let status = read16(base, at(scif::SCFSR));
+                write16(base, at(scif::SCFSR), status & !(scif::TDFE | scif::TEND));
+            }
+            _ => write_16550(base, ns16550::DATA, byte),
+        }
+    }
+}
+
+/// A received byte, if there is one.
+pub fn console_read() -> Option<u8> {
+    let base = BASE.load(Ordering::Relaxed);
+    match KIND.load(Ordering::Relaxed) {
+        PL011 => {
+            let any = read32(base, pl011::FR) & pl011::RXFE == 0;
+            any.then(|| read32(base, pl011::DR) as u8)
+        }
+        SCIF => {
+            let byte = match read16(base, at(scif::SCFDR)) & 0x1f {
+                0 => None,
+                _ => Some(read8(base, at(scif::SCFRDR))),
+            };
+            let status = read16(base, at(scif::SCFSR));
+            if status & scif::RECEIVED != 0 {
+                write16(base, at(scif::SCFSR), status & !scif::RECEIVED);
+            }
+            if read16(base, at(scif::SCLSR)) & 1 != 0 {
+                write16(base, at(scif::SCLSR), 0);
+            }
+            byte
+        }
+        NS16550 => {
+            let any = read_16550(base, ns16550::LSR) & ns16550::DR != 0;
+            any.then(|| read_16550(base, ns16550::DATA) as u8)
+        }
+        _ => None,
+    }
+}
+
+/// The line that input arrives on; the UART raises it from now on.
+pub fn console_interrupt() -> Option<u32> {
+    let base = BASE.load(Ordering::Relaxed);
+    match KIND.load(Ordering::Relaxed) {
+        PL011 => {
+            write32(base, pl011::ICR, 0x7ff);
+            write32(base, pl011::IMSC, pl011::RX);
+        }
+        SCIF => {
+            let control = read16(base, at(scif::SCSCR));
+            write16(base, at(scif::SCSCR), control | scif::RIE);
+        }
+        NS16550 => write_16550(base, ns16550::IER, 1),
+        _ => return None,
+    }
+    match LINE.load(Ordering::Relaxed) {
+        0 => None,
+        line => Some(line),
+    }
+}

@@ -1,0 +1,149 @@
+//! PCI host bridges with a memory-mapped configuration space, as a tree describes them.
+
+use core::ops::Range;
+
+use arrayvec::ArrayVec;
+use dtoolkit::fdt::{Fdt, FdtNode};
+
+use super::{Interrupt, Place, cell_at, cells, interrupt_at, number_at, value, walk};
+
+/// What a window of a bridge carries. [PCI 2.2.1.1: phys.hi]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// Port I/O.
+    Io,
+    /// Memory below 4 GiB on the bus.
+    Memory32,
+    /// Memory anywhere on the bus.
+    Memory64,
+}
+
+/// A window through which the CPU reaches a bus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// What it carries.
+    pub space: Space,
+    /// Its first address on the PCI bus.
+    pub bus: u64,
+    /// Its addresses for the CPU.
+    pub cpu: Range<u64>,
+}
+
+/// A host bridge with an ECAM.
+#[derive(Clone)]
+pub(crate) struct Host<'a> {
+    node: FdtNode<'a>,
+    tree: Fdt<'a>,
+    /// The configuration space, for the CPU.
+    pub ecam: Range<u64>,
+    /// The bus numbers behind it.
+    pub buses: Range<u16>,
+    /// Its windows.
+    pub windows: ArrayVec<Window, 8>,
+    /// Its devices' DMA is coherent.
+    pub dma_coherent: bool,
+}
+
+/// The first enabled ECAM host bridge of a tree.
+pub(crate) fn host(tree: Fdt<'_>) -> Option<Host<'_>> {
+    let mut found = None;
+    walk(tree, &mut |place| {
+        if found.is_none() && place.is("pci-host-ecam-generic") && place.enabled() {
+            found = read(tree, place);
+        }
+    });
+    found
+}
+
+fn read<'a>(tree: Fdt<'a>, place: &Place<'a>) -> Option<Host<'a>> {
+    let ecam = place.reg(0)?;
+    let range = value(&place.node, "bus-range").unwrap_or_default();
+    let last = u16::try_from(cell_at(range, 1).unwrap_or(255)).ok()?.min(255);
+    let first = u16::try_from(cell_at(range, 0).unwrap_or(0)).ok()?;
+    let mut host = Host {
+        node: place.node,
+        tree,
+        ecam,
+        buses: first..last + 1,
+        windows: ArrayVec::new(),
+        dma_coherent: place.dma_coherent(),
+    };
+    // PCI addresses have three cells and sizes two; the parent's addresses are its own affair.
+    let (outer, _) = cells(&place.parent()?);
+    if cells(&place.node) != (3, 2) || outer == 0 || outer > 2 {
+        return None;
+    }
+    let ranges = value(&place.node, "ranges").unwrap_or_default();
+    let step = 3 + outer + 2;
+    for at in (0..ranges.len() / (4 * step)).map(|entry| entry * step) {
+        let space = match cell_at(ranges, at)? >> 24 & 3 {
+            1 => Space::Io,
+            2 => Space::Memory32,
+            3 => Space::Memory64,
+            _ => continue,
+        };
+        let (Some(bus), Some(cpu), Some(size)) = (
+            number_at(ranges, at + 1, 2),
+            number_at(ranges, at + 3, outer),
+            number_at(ranges, at + 3 + outer, 2),
+        ) else {
+            continue;
+        };
+        if let Some(end) = cpu.checked_add(size) {
+            let cpu = cpu..end;
+            let _ = host.windows.try_push(Window { space, bus, cpu });
+        }
+    }
+    Some(host)
+}
+
+impl Host<'_> {
+    /// The line that `pin` (1 = INTA) of a device raises, by `interrupt-map`. [DT 2.4.3]
+    ///
+    /// Each entry is a PCI address (three cells), a pin, the controller's phandle, as many address
+    /// cells as that controller has, and its interrupt specifier.
+    pub(crate) fn interrupt(
+        &self,
+        bus: u8,
+        device: u8,
+        function: u8,
+        pin: u8,
+    ) -> Option<Interrupt> {
+        let map = value(&self.node, "interrupt-map")?;
+        let mask = value(&self.node, "interrupt-map-mask")?;
+        let mask = [cell_at(mask, 0)?, cell_at(mask, 3)?];
+        let address = u32::from(bus) << 16 | u32::from(device) << 11 | u32::from(function) << 8;
+        let wanted = [address & mask[0], u32::from(pin) & mask[1]];
+        // (phandle, cells between it and the specifier, cells of the specifier): one controller
+        // serves all entries, as a rule.
+        let mut known: Option<(u32, usize, usize)> = None;
+        let mut at = 0;
+        while let Some(phandle) = cell_at(map, at + 4) {
+            if known.is_none_or(|(seen, ..)| seen != phandle) {
+                let (addresses, interrupts) = self.controller(phandle)?;
+                known = Some((phandle, addresses, interrupts));
+            }
+            let (_, addresses, interrupts) = known?;
+            let entry = [cell_at(map, at)? & mask[0], cell_at(map, at + 3)? & mask[1]];
+            if entry == wanted && interrupts == 3 {
+                return interrupt_at(map, at + 5 + addresses);
+            }
+            at += 5 + addresses + interrupts;
+        }
+        None
+    }
+
+    /// `#address-cells` and `#interrupt-cells` of the controller with this phandle.
+    fn controller(&self, phandle: u32) -> Option<(usize, usize)> {
+        let mut found = None;
+        walk(self.tree, &mut |place| {
+            if found.is_none() && super::cell(&place.node, "phandle") == Some(phandle) {
+                // Absent `#address-cells` means none here, unlike on a bus. [DT 2.4.3.1]
+                let addresses = super::cell(&place.node, "#address-cells").unwrap_or(0);
+                let interrupts = super::cell(&place.node, "#interrupt-cells").unwrap_or(0);
+                found = Some((addresses as usize, interrupts as usize));
+            }
+        });
+        found.filter(|&(addresses, interrupts)| addresses <= 4 && (1..=4).contains(&interrupts))
+    }
+}

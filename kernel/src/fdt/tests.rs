@@ -1,0 +1,229 @@
+use std::ops::Range;
+
+use dtoolkit::fdt::Fdt;
+use proptest::prelude::*;
+
+use super::machine::{Conduit, Machine, UartKind, read, usable};
+use super::{Interrupt, Place, Sense, find, open, pci, walk};
+
+/// As QEMU 11.1 makes them for `-M virt -cpu cortex-a57` (`dumpdtb`, padding removed).
+const VIRT_V2: &[u8] = include_bytes!("testdata/qemu-virt-gicv2.dtb");
+const VIRT_V3: &[u8] = include_bytes!("testdata/qemu-virt-gicv3.dtb");
+/// `dtc -O dtb -o board.dtb board.dts`
+const BOARD: &[u8] = include_bytes!("testdata/board.dtb");
+
+/// The blob at an address divisible by eight, as loaders place it.
+fn aligned(blob: &[u8]) -> Vec<u64> {
+    let mut words = vec![0u64; blob.len().div_ceil(8)];
+    for (word, bytes) in words.iter_mut().zip(blob.chunks(8)) {
+        let mut eight = [0; 8];
+        eight[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_ne_bytes(eight);
+    }
+    words
+}
+
+fn with<R>(blob: &[u8], use_tree: impl FnOnce(Fdt<'static>) -> R) -> Option<R> {
+    let words = aligned(blob);
+    // SAFETY: `open` checks the length in the header against the limit, which is what there is. The
+    // tree does not outlive this function: results borrow nothing from it.
+    unsafe { open(words.as_ptr().cast(), blob.len()) }.map(use_tree)
+}
+
+fn range(start: u64, size: u64) -> Range<u64> {
+    start..start + size
+}
+
+#[test]
+fn qemu_machine_with_gicv2() {
+    with(VIRT_V2, |tree| {
+        let machine = read(tree);
+        assert_eq!(machine.memory.as_slice(), [range(0x4000_0000, 128 << 20)]);
+        assert!(machine.reserved.is_empty());
+        assert!(machine.dma_coherent);
+        assert_eq!(machine.psci, Some(Conduit::Hvc));
+        assert_eq!(machine.rtc, Some(range(0x901_0000, 0x1000)));
+        assert_eq!(machine.timer, Some(Interrupt { line: 27, sense: Sense::Level }));
+        let gic = machine.gic.unwrap();
+        assert_eq!(gic.version, 2);
+        assert_eq!(gic.distributor, range(0x800_0000, 0x1_0000));
+        assert_eq!(gic.others.as_slice(), [range(0x801_0000, 0x1_0000)]);
+        assert_eq!(gic.messages, Some(range(0x802_0000, 0x1000)));
+        assert_eq!(gic.translation, None);
+        let uart = machine.console.unwrap();
+        assert_eq!((uart.kind, uart.registers), (UartKind::Pl011, range(0x900_0000, 0x1000)));
+        assert_eq!(uart.interrupt, Some(Interrupt { line: 33, sense: Sense::Level }));
+    })
+    .unwrap();
+}
+
+#[test]
+fn qemu_machine_with_gicv3() {
+    with(VIRT_V3, |tree| {
+        let gic = read(tree).gic.unwrap();
+        assert_eq!(gic.version, 3);
+        assert_eq!(gic.others.as_slice(), [range(0x80a_0000, 0xf6_0000)]);
+        assert_eq!(gic.translation, Some(range(0x808_0000, 0x2_0000)));
+        assert_eq!(gic.messages, None);
+    })
+    .unwrap();
+}
+
+#[test]
+fn board_with_a_bus() {
+    with(BOARD, |tree| {
+        let machine = read(tree);
+        assert_eq!(
+            machine.memory.as_slice(),
+            [range(0x4800_0000, 0x7800_0000), range(0x6_0000_0000, 0x8000_0000)]
+        );
+        assert_eq!(
+            machine.reserved.as_slice(),
+            [range(0x4400_0000, 0x1000), range(0x5700_0000, 0x100_0000)]
+        );
+        assert!(!machine.dma_coherent);
+        assert_eq!(machine.arguments, "ip=dhcp panic=5");
+        assert_eq!(machine.initrd, Some(range(0x4a00_0000, 0x1234)));
+        assert_eq!(machine.rng_seed, [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(machine.psci, Some(Conduit::Smc));
+        let gic = machine.gic.unwrap();
+        assert_eq!(gic.distributor, range(0xf101_0000, 0x1000));
+        assert_eq!(gic.others[0], range(0xf102_0000, 0x2_0000));
+        let uart = machine.console.unwrap();
+        assert_eq!((uart.kind, uart.registers), (UartKind::Scif, range(0xe6e8_8000, 64)));
+        assert_eq!(uart.interrupt, Some(Interrupt { line: 164 + 32, sense: Sense::Level }));
+    })
+    .unwrap();
+}
+
+#[test]
+fn address_outside_every_range_is_none() {
+    with(BOARD, |tree| {
+        let outside = find(tree, "/soc/unreachable").unwrap();
+        assert_eq!(outside.reg(0), None);
+        assert!(!find(tree, "/soc/serial@6e60000").unwrap().enabled());
+        assert!(find(tree, "/soc/nothing").is_none());
+        assert!(find(tree, "no-alias:115200").is_none());
+    })
+    .unwrap();
+}
+
+#[test]
+fn virtio_mmio_nodes_have_registers_and_edges() {
+    with(VIRT_V2, |tree| {
+        let mut found = Vec::new();
+        walk(tree, &mut |place: &Place<'_>| {
+            if place.is("virtio,mmio") {
+                found.push((place.reg(0).unwrap().start, place.interrupt(0).unwrap().line));
+                assert_eq!(place.interrupt(0).unwrap().sense, Sense::Edge);
+                assert!(place.dma_coherent());
+            }
+        });
+        found.sort_unstable();
+        // QEMU's virt: 32 transports from 0xa000000, 512 bytes apart, SPIs 16 and up.
+        let expected: Vec<_> = (0..32).map(|n| (0xa00_0000 + n * 0x200, 48 + n as u32)).collect();
+        assert_eq!(found, expected);
+    })
+    .unwrap();
+}
+
+#[test]
+fn pci_host_and_its_interrupts() {
+    with(VIRT_V2, |tree| {
+        let host = pci::host(tree).unwrap();
+        assert_eq!(host.ecam, range(0x40_1000_0000, 256 << 20));
+        assert_eq!(host.buses, 0..256);
+        assert!(host.dma_coherent);
+        let windows: Vec<_> =
+            host.windows.iter().map(|w| (w.space, w.bus, w.cpu.clone())).collect();
+        assert_eq!(
+            windows,
+            [
+                (pci::Space::Io, 0, range(0x3eff_0000, 0x1_0000)),
+                (pci::Space::Memory32, 0x1000_0000, range(0x1000_0000, 0x2eff_0000)),
+                (pci::Space::Memory64, 0x80_0000_0000, range(0x80_0000_0000, 0x80_0000_0000)),
+            ]
+        );
+        // QEMU swizzles four SPIs from 3 on: line = (device + pin - 1) % 4.
+        for device in 0..8u8 {
+            for pin in 1..=4u8 {
+                let line = 32 + 3 + u32::from((device + pin - 1) % 4);
+                let expected = Interrupt { line, sense: Sense::Level };
+                assert_eq!(host.interrupt(0, device, 0, pin), Some(expected));
+            }
+        }
+        assert_eq!(host.interrupt(0, 0, 0, 5), None);
+    })
+    .unwrap();
+}
+
+#[test]
+fn free_memory_leaves_out_what_is_taken() {
+    let memory = [range(0x1000, 0x9000), range(0x2_0000, 0x1800)];
+    let taken = [range(0x2000, 0x1000), range(0x2800, 0x1000), range(0x9000, 0x1_0000), 0..0x10];
+    let free = usable::<4>(&memory, &taken, 0x1000);
+    // 0x3800 is rounded up to a page, the last page of the second range is incomplete.
+    assert_eq!(free.as_slice(), [0x1000..0x2000, 0x4000..0x9000, 0x2_0000..0x2_1000]);
+    assert_eq!(usable::<1>(&memory, &taken, 0x1000).as_slice(), [0x4000..0x9000]);
+    assert!(usable::<4>(&[u64::MAX - 10..u64::MAX], &[], 0x1000).is_empty());
+}
+
+#[test]
+fn not_a_tree() {
+    // SAFETY: null is refused before it is read.
+    assert!(unsafe { open(std::ptr::null(), 1 << 20) }.is_none());
+    assert!(with(&[0xff; 64], |_| ()).is_none());
+    assert!(with(&VIRT_V2[..VIRT_V2.len() - 8], |_| ()).is_none(), "longer than allowed");
+}
+
+/// Everything that is asked of a tree, for its effect of not panicking.
+fn ask_everything(tree: Fdt<'_>) {
+    let Machine { memory, reserved, .. } = read(tree);
+    usable::<16>(&memory, &reserved, 4096);
+    walk(tree, &mut |place| {
+        for index in 0..8 {
+            place.reg(index);
+            place.interrupt(index);
+        }
+        place.dma_coherent();
+        super::machine::uart(place);
+    });
+    if let Some(host) = pci::host(tree) {
+        for pin in 0..6 {
+            host.interrupt(0, 31, 7, pin);
+        }
+    }
+    find(tree, "serial0/x:y");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn damaged_trees_do_no_harm(
+        which in 0..3usize,
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..24),
+    ) {
+        let mut blob = [VIRT_V2, VIRT_V3, BOARD][which].to_vec();
+        let len = blob.len();
+        for (at, value) in damage {
+            // The header's length is kept: it is checked by itself above.
+            blob[8 + at.index(len - 8)] = value;
+        }
+        with(&blob, ask_everything);
+    }
+
+    #[test]
+    fn damaged_cells_do_no_harm(
+        which in 0..3usize,
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u32>()), 1..8),
+    ) {
+        let mut blob = [VIRT_V2, VIRT_V3, BOARD][which].to_vec();
+        let len = blob.len();
+        for (at, value) in damage {
+            let at = 8 + 4 * at.index((len - 8) / 4);
+            blob[at..at + 4].copy_from_slice(&value.to_be_bytes());
+        }
+        with(&blob, ask_everything);
+    }
+}
