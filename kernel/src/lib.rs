@@ -1,2 +1,71 @@
 //! The Trireme kernel: an ordinary crate that makes a std program a network appliance.
-#![no_std]
+//!
+//! A program says `use trireme as _;` and is built for a `*-hermit` target. This crate then brings
+//! everything `std` expects below it: the entry point, memory, threads, time, the console, files
+//! linked into the image and the network, by the names of the Hermit ABI (`sys_*`). On any other
+//! target only the modules that touch no machine are compiled, for their tests.
+//!
+//! Four ideas carry it:
+//! - **One CPU, one address space, one privilege level.** A system call is a function call.
+//! - **Kernel code is never preempted by a thread** ([`preempt`]), so no lock in it is ever
+//!   contended. Interrupts stay enabled nearly always, and only *mark*: they set a bit, and the bit
+//!   is looked at when the interrupted code may be preempted ([`interrupt`]).
+//! - **Deferred work runs where the CPU happens to be**: at the end of an interrupt, at the end of a
+//!   system call, in the idle loop. A thread that waits for the network and is woken by it is never
+//!   switched away from.
+//! - **Nothing ticks.** A timer interrupt comes when something is due ([`time`]).
+
+#![cfg_attr(not(any(test, not(target_os = "hermit"))), no_std)]
+#![cfg_attr(not(target_os = "hermit"), allow(dead_code))]
+// Nobody calls this crate by path: `pub` says "for the other modules".
+#![allow(unreachable_pub)]
+
+extern crate alloc;
+
+mod arguments;
+mod cpio;
+mod futex;
+mod ready;
+mod slots;
+mod timer;
+
+#[cfg(target_os = "hermit")]
+mod abi;
+#[cfg(target_os = "hermit")]
+mod arch;
+#[cfg(target_os = "hermit")]
+mod boot;
+#[cfg(target_os = "hermit")]
+mod bus;
+#[cfg(target_os = "hermit")]
+mod cell;
+#[cfg(target_os = "hermit")]
+mod console;
+#[cfg(target_os = "hermit")]
+mod descriptor;
+#[cfg(target_os = "hermit")]
+mod devices;
+#[cfg(target_os = "hermit")]
+mod entropy;
+#[cfg(target_os = "hermit")]
+mod files;
+#[cfg(target_os = "hermit")]
+mod interrupt;
+#[cfg(target_os = "hermit")]
+mod logging;
+#[cfg(target_os = "hermit")]
+mod memory;
+#[cfg(target_os = "hermit")]
+mod net;
+#[cfg(target_os = "hermit")]
+mod panic;
+#[cfg(target_os = "hermit")]
+mod preempt;
+#[cfg(target_os = "hermit")]
+mod start;
+#[cfg(target_os = "hermit")]
+mod thread;
+#[cfg(target_os = "hermit")]
+mod time;
+#[cfg(target_os = "hermit")]
+mod tls;

@@ -1,0 +1,101 @@
+// Entry by the PVH protocol (Xen's "x86/HVM direct boot ABI"): 32-bit protected mode, paging off, flat
+// segments, ebx = physical address of struct hvm_start_info. Goes to 64-bit mode on a first page table that
+// maps 1 GiB one to one, then to Rust.
+
+.section .note.pvh, "a", @note
+    .balign 4
+    .long 4                     // name length
+    .long 8                     // descriptor length
+    .long 18                    // XEN_ELFNOTE_PHYS32_ENTRY
+    .asciz "Xen"
+    .quad pvh_start
+
+.section .text.boot, "ax"
+.code32
+.global pvh_start
+pvh_start:
+    cli
+    cld
+    mov esi, ebx
+    // Time zero.
+    rdtsc
+    mov dword ptr [boot_tsc], eax
+    mov dword ptr [boot_tsc + 4], edx
+    mov esp, offset __boot_stack_top
+
+    // 512 blocks of 2 MiB, present, writable.
+    mov edi, offset boot_directory
+    mov eax, 0x83
+2:  mov dword ptr [edi], eax
+    mov dword ptr [edi + 4], 0
+    add edi, 8
+    add eax, 0x200000
+    cmp eax, 0x40000083
+    jne 2b
+    mov eax, offset boot_directory
+    or eax, 3
+    mov dword ptr [boot_pointers], eax
+    mov eax, offset boot_pointers
+    or eax, 3
+    mov dword ptr [boot_root], eax
+    mov eax, offset boot_root
+    mov cr3, eax
+
+    // PAE, OSFXSR, OSXMMEXCPT.
+    mov eax, cr4
+    or eax, 0x620
+    mov cr4, eax
+    // EFER: LME, NXE.
+    mov ecx, 0xc0000080
+    rdmsr
+    or eax, 0x900
+    wrmsr
+    // CR0: PG, WP, NE, MP; EM and TS off.
+    mov eax, cr0
+    and eax, 0xfffffff3
+    or eax, 0x80010022
+    mov cr0, eax
+
+    lgdt [boot_gdt_pointer]
+    .byte 0xea                  // far jump
+    .long long_mode
+    .short 8
+
+.code64
+long_mode:
+    xor eax, eax
+    mov ds, eax
+    mov es, eax
+    mov ss, eax
+    mov fs, eax
+    mov gs, eax
+    fninit
+    xor ebp, ebp
+    mov edi, esi
+    call {main}
+    ud2
+
+.section .rodata.boot, "a"
+    .balign 8
+boot_gdt:
+    .quad 0
+    .quad 0x00209a0000000000    // 64-bit code
+boot_gdt_pointer:
+    .short 15
+    .long boot_gdt
+    .long 0
+
+.section .data.boot, "aw"
+    .balign 8
+.global boot_tsc
+boot_tsc:
+    .quad 0
+
+.section .bss.boot, "aw", @nobits
+    .balign 4096
+boot_root:
+    .skip 4096
+boot_pointers:
+    .skip 4096
+boot_directory:
+    .skip 4096

@@ -1,0 +1,179 @@
+//! The boot arguments. Pure logic.
+//!
+//! Words separated by spaces; `"` keeps spaces together. Quotes around a whole word or a whole value are
+//! taken off, but for `env.`, where the whole word has to be quoted: `"env.MOTD=hello world"`. `--` ends what the
+//! kernel reads: the rest are the program's arguments.
+
+use alloc::vec::Vec;
+
+/// What was asked for. Words are slices of the boot argument string.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Arguments<'a> {
+    /// `ip=`, once per interface at most, in the syntax of Linux's "nfsroot" documentation.
+    pub ip: Vec<&'a str>,
+    /// `ntp=`: servers, comma-separated.
+    pub ntp: Option<&'a str>,
+    /// `hostname=`.
+    pub hostname: Option<&'a str>,
+    /// `panic=`, seconds to reset; 0 stays, negative resets at once.
+    pub panic: Option<i32>,
+    /// `loglevel=`, 0 to 8.
+    pub loglevel: Option<u8>,
+    /// `console=`: kept for the architecture to compare with what it has.
+    pub console: Option<&'a str>,
+    /// `env.NAME=VALUE`, less the `env.`.
+    pub environment: Vec<&'a str>,
+    /// What follows `--`.
+    pub program: Vec<&'a str>,
+    /// `virtio_mmio.device=SIZE@BASE:IRQ[:ID]`, as Linux has it.
+    pub virtio_mmio: Vec<&'a str>,
+    /// Words not understood, values that do not parse among them.
+    pub unknown: Vec<&'a str>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Parses; never fails, see [`unknown`](Self::unknown).
+    pub fn parse(line: &'a str) -> Arguments<'a> {
+        let mut arguments = Arguments::default();
+        let mut words = Words(line);
+        while let Some(word) = words.next() {
+            if word == "--" {
+                arguments.program = words.map(unquoted).collect();
+                break;
+            }
+            if !arguments.take(word) {
+                arguments.unknown.push(word);
+            }
+        }
+        arguments
+    }
+
+    /// False: not understood.
+    fn take(&mut self, word: &'a str) -> bool {
+        if let Some(pair) = unquoted(word).strip_prefix("env.") {
+            // A name must not be empty.
+            let good = pair.find('=').is_some_and(|at| at > 0);
+            if good {
+                self.environment.push(unquoted(pair));
+            }
+            return good;
+        }
+        let Some((name, value)) = word.split_once('=') else { return false };
+        let value = unquoted(value);
+        match name {
+            "ip" => self.ip.push(value),
+            "ntp" => self.ntp = Some(value),
+            "hostname" => self.hostname = Some(value),
+            "console" => self.console = Some(value),
+            "virtio_mmio.device" => self.virtio_mmio.push(value),
+            "panic" => match value.parse() {
+                Ok(seconds) => self.panic = Some(seconds),
+                Err(_) => return false,
+            },
+            "loglevel" => match value.parse() {
+                Ok(level) => self.loglevel = Some(level),
+                Err(_) => return false,
+            },
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// Without the quotes, if the whole of it is quoted.
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text)
+}
+
+/// Splits at spaces outside quotes.
+struct Words<'a>(&'a str);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.0.trim_start_matches(is_space);
+        if text.is_empty() {
+            self.0 = text;
+            return None;
+        }
+        let mut quoted = false;
+        let end = text.find(|c| {
+            quoted ^= c == '"';
+            !quoted && is_space(c)
+        });
+        let (word, rest) = text.split_at(end.unwrap_or(text.len()));
+        self.0 = rest;
+        Some(word)
+    }
+}
+
+fn is_space(c: char) -> bool {
+    c.is_ascii_whitespace() || c == '\0'
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn understands_what_the_manual_lists() {
+        let line = "console=ttyS0 ip=10.0.2.15::10.0.2.2:255.255.255.0 ip=dhcp ntp=pool.ntp.org \
+                    hostname=web panic=-1 loglevel=7 env.RUST_BACKTRACE=1 -- --port 80";
+        let arguments = Arguments::parse(line);
+        assert_eq!(
+            arguments,
+            Arguments {
+                ip: vec!["10.0.2.15::10.0.2.2:255.255.255.0", "dhcp"],
+                ntp: Some("pool.ntp.org"),
+                hostname: Some("web"),
+                panic: Some(-1),
+                loglevel: Some(7),
+                console: Some("ttyS0"),
+                environment: vec!["RUST_BACKTRACE=1"],
+                program: vec!["--port", "80"],
+                virtio_mmio: vec![],
+                unknown: vec![],
+            }
+        );
+    }
+
+    #[test]
+    fn quotes_keep_spaces() {
+        let arguments = Arguments::parse(r#"env.MOTD="hello world" -- "one two" three"#);
+        assert_eq!(arguments.environment, [r#"MOTD="hello world""#]);
+        assert_eq!(arguments.program, ["one two", "three"]);
+        let arguments = Arguments::parse(r#""env.MOTD=hello world""#);
+        assert_eq!(arguments.environment, ["MOTD=hello world"]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_kept_not_obeyed() {
+        let arguments = Arguments::parse("quiet panic=soon loglevel=-1 env.=x env.y ro=");
+        assert_eq!(
+            arguments.unknown,
+            ["quiet", "panic=soon", "loglevel=-1", "env.=x", "env.y", "ro="]
+        );
+        assert_eq!(arguments.panic, None);
+    }
+
+    #[test]
+    fn empty_and_blank_lines_ask_for_nothing() {
+        for line in ["", "   ", "\0\0", "--", "-- "] {
+            assert_eq!(Arguments::parse(line), Arguments::default());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_and_loses_no_word(line in "[ -~]{0,80}") {
+            let arguments = Arguments::parse(&line);
+            let words = Words(&line).count();
+            let kept = arguments.ip.len() + arguments.environment.len() + arguments.program.len()
+                + arguments.unknown.len() + arguments.virtio_mmio.len();
+            prop_assert!(kept <= words);
+        }
+    }
+}

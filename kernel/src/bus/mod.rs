@@ -1,0 +1,1 @@
+//! Buses devices are found on.

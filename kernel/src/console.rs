@@ -1,0 +1,113 @@
+//! The console: the serial port, out and in.
+//!
+//! Output goes straight to the port, from anywhere, interrupt handlers and panics included. Input
+//! comes by interrupt into a small ring; a full ring loses the newest characters, as a serial line
+//! does.
+
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::arch;
+use crate::cell::Kernel;
+use crate::interrupt::{self, Source};
+use crate::thread::wait::WaitList;
+
+/// Characters typed ahead at most.
+const TYPED: usize = 1024;
+
+struct Input {
+    ring: [u8; TYPED],
+    /// Free-running; the slot is the value modulo `TYPED`. Invariant: `tail - head <= TYPED`.
+    head: usize,
+    tail: usize,
+}
+
+static INPUT: Kernel<Input> = Kernel::new(Input { ring: [0; TYPED], head: 0, tail: 0 });
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+struct Readers(WaitList);
+// SAFETY: only reached with preemption off, on the one CPU, never from an interrupt: every caller below
+// holds a guard.
+unsafe impl Sync for Readers {}
+static READERS: Readers = Readers(WaitList::new());
+
+struct Port;
+
+impl Write for Port {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        write(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Writes bytes, `\n` becoming `\r\n`.
+pub fn write(bytes: &[u8]) {
+    for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        if index > 0 {
+            arch::console_write(b"\r\n");
+        }
+        arch::console_write(line);
+    }
+}
+
+/// Prints formatted text.
+pub fn print(text: fmt::Arguments<'_>) {
+    // Port never fails.
+    let _ = Port.write_fmt(text);
+}
+
+/// Lets input arrive by interrupt.
+pub fn initialize() {
+    if let Some((line, trigger)) = arch::console_interrupt() {
+        interrupt::attach(line, trigger, Source::Console);
+    }
+}
+
+/// Deferred work of the console's interrupt: takes what has arrived.
+pub fn serve() {
+    let _guard = crate::preempt::disable();
+    let mut any = false;
+    while let Some(byte) = arch::console_read() {
+        any = true;
+        let kept = INPUT.with(|input| {
+            let room = input.tail.wrapping_sub(input.head) < TYPED;
+            if room {
+                input.ring[input.tail % TYPED] = byte;
+                input.tail = input.tail.wrapping_add(1);
+            }
+            room
+        });
+        if !kept {
+            LOST.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    if any {
+        READERS.0.wake();
+    }
+}
+
+/// Takes what has been typed, up to the buffer's length; 0 if nothing was. Carriage return becomes
+/// newline, as terminals have it.
+pub fn take_input(buffer: &mut [u8]) -> usize {
+    INPUT.with(|input| {
+        let mut taken = 0;
+        while taken < buffer.len() && input.head != input.tail {
+            let byte = input.ring[input.head % TYPED];
+            buffer[taken] = if byte == b'\r' { b'\n' } else { byte };
+            input.head = input.head.wrapping_add(1);
+            taken += 1;
+        }
+        taken
+    })
+}
+
+/// Whether something has been typed.
+pub fn has_input() -> bool {
+    INPUT.with(|input| input.head != input.tail)
+}
+
+/// Those who wait for input. Preemption must be off.
+pub fn readers() -> &'static WaitList {
+    debug_assert!(crate::preempt::is_disabled());
+    &READERS.0
+}

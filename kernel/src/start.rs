@@ -1,0 +1,108 @@
+//! From the architecture's entry code to the program's `main`.
+
+use alloc::ffi::CString;
+use alloc::vec::Vec;
+use core::ffi::c_char;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::arguments::Arguments;
+use crate::boot::{BootInformation, give_up};
+use crate::{
+    arch, console, descriptor, devices, entropy, files, logging, memory, net, panic, preempt,
+    thread, time, tls,
+};
+
+unsafe extern "C" {
+    /// `std`'s entry: stores the environment, runs `main`, ends in `sys_exit`.
+    fn runtime_entry(argc: i32, argv: *const *const c_char, env: *const *const c_char) -> !;
+}
+
+/// The main thread's stack, as much as memory allows within reason. Linux gives 8 MiB.
+const MAIN_STACK: usize = 1 << 20;
+
+/// What the main thread passes to `runtime_entry`.
+struct Program {
+    argument_count: i32,
+    /// Both lists end in null and point into strings that are never freed.
+    arguments: Vec<*const c_char>,
+    environment: Vec<*const c_char>,
+}
+
+static PROGRAM: AtomicPtr<Program> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Brings up everything and starts the program. Called once, on the boot stack, interrupts masked,
+/// with memory donated and exceptions handled. See [`crate::arch`] for the contract.
+pub fn start(boot: BootInformation) -> ! {
+    // First of all: a panic needs thread-locals.
+    match tls::Block::new() {
+        Some(block) => {
+            arch::set_thread_pointer(block.pointer());
+            // The boot context's; it ends with the first switch, the block stays.
+            core::mem::forget(block);
+        }
+        None => give_up(format_args!(
+            "not enough memory to start: {} KiB of RAM, {} KiB of it usable",
+            boot.memory_bytes / 1024,
+            memory::total() / 1024
+        )),
+    }
+    logging::initialize();
+    let arguments = Arguments::parse(boot.command_line);
+    if let Some(level) = arguments.loglevel {
+        logging::set_console_level(level);
+    }
+    if let Some(seconds) = arguments.panic {
+        panic::set_policy(seconds);
+    }
+    for unknown in &arguments.unknown {
+        log::warn!("boot argument not understood, ignored: {unknown}");
+    }
+    time::initialize();
+    thread::initialize();
+    descriptor::initialize();
+    files::initialize(boot.initrd);
+    console::initialize();
+    net::initialize(&arguments);
+    devices::discover(&boot);
+    net::configured(&arguments);
+
+    PROGRAM.store(alloc::boxed::Box::into_raw(program(&arguments).into()), Ordering::Relaxed);
+    let stack = MAIN_STACK.min(memory::total() / 16);
+    if thread::spawn(main_thread, 0, thread::NORMAL, stack).is_none() {
+        give_up(format_args!("not enough memory for the main thread"));
+    }
+    // Seeds the generator now if nothing has needed it yet: `HashMap` will.
+    entropy::fill(&mut [0; 1]);
+    arch::interrupts_restore(true);
+    preempt::set(1);
+    thread::leave_boot()
+}
+
+fn strings<'a>(list: impl Iterator<Item = &'a str>) -> Vec<*const c_char> {
+    list.filter_map(|text| CString::new(text).ok())
+        .map(|text| text.into_raw().cast_const())
+        .chain([core::ptr::null()])
+        .collect()
+}
+
+fn program(arguments: &Arguments<'_>) -> Program {
+    let list = strings(core::iter::once("appliance").chain(arguments.program.iter().copied()));
+    Program {
+        argument_count: list.len() as i32 - 1,
+        arguments: list,
+        environment: strings(arguments.environment.iter().copied()),
+    }
+}
+
+extern "C" fn main_thread(_: usize) {
+    let program = PROGRAM.load(Ordering::Relaxed);
+    // SAFETY: `start` stored it before it spawned this thread, and nobody frees it; the lists end in
+    // null as `runtime_entry` wants.
+    unsafe {
+        runtime_entry(
+            (*program).argument_count,
+            (*program).arguments.as_ptr(),
+            (*program).environment.as_ptr(),
+        )
+    }
+}

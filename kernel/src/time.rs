@@ -1,0 +1,38 @@
+//! Clocks: the monotonic one is the architecture's, the wall clock an offset to it.
+
+use core::sync::atomic::{AtomicI64, Ordering};
+
+use crate::arch;
+
+/// Wall clock minus monotonic clock, in nanoseconds. Nanoseconds since 1970 fit until 2262.
+static WALL_OFFSET: AtomicI64 = AtomicI64::new(0);
+
+/// Nanoseconds since boot.
+#[inline]
+pub fn monotonic_ns() -> u64 {
+    arch::monotonic_ns()
+}
+
+/// Nanoseconds since 1970-01-01 UTC. Counts from there at boot if the machine has no clock.
+pub fn wall_ns() -> u64 {
+    (monotonic_ns() as i64).saturating_add(WALL_OFFSET.load(Ordering::Relaxed)).max(0) as u64
+}
+
+/// Sets the wall clock, in nanoseconds since 1970-01-01 UTC.
+pub fn set_wall_ns(now: u64) {
+    let offset = (now as i64).saturating_sub(monotonic_ns() as i64);
+    WALL_OFFSET.store(offset, Ordering::Relaxed);
+}
+
+/// Takes the time from the machine's battery clock, if it has one.
+pub fn initialize() {
+    match arch::wall_clock_ns() {
+        Some(now) => set_wall_ns(now),
+        None => log::info!("clock: no battery clock: counting from 1970 until NTP answers"),
+    }
+}
+
+/// The monotonic time a relative wait of `duration_ns` ends.
+pub fn deadline_after(duration_ns: u64) -> u64 {
+    monotonic_ns().saturating_add(duration_ns)
+}
