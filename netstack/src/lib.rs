@@ -7,6 +7,7 @@ extern crate alloc;
 pub mod coalesce;
 pub mod counters;
 pub mod dhcp;
+pub mod dns;
 pub mod egress;
 pub mod frame;
 pub mod gso;

@@ -5,6 +5,7 @@
     ./generate.py segments > segments.txt
     ./generate.py dhcp > dhcp.txt
     ./generate.py ndp > ndp.txt
+    ./generate.py dns > dns.txt
 
 Output is the same on every run: the random generator is seeded.
 
@@ -15,6 +16,7 @@ segments.txt: a TCP frame larger than the MTU, and what a segmenting card makes 
     piece bytes
 dhcp.txt: a DHCP conversation, UDP payloads: name bytes
 ndp.txt: neighbour discovery, ICMPv6 messages: name bytes
+dns.txt: DNS messages, number 0x1234: name bytes
 The cutting is done here, in Python, from the description in RFC 9293 and RFC 3168; sums are
 scapy's.
 """
@@ -22,6 +24,7 @@ import random
 import sys
 
 from scapy.layers.dhcp import BOOTP, DHCP
+from scapy.layers.dns import DNS, DNSQR, DNSRR, DNSRROPT, DNSRRSOA
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import (ICMPv6EchoRequest, ICMPv6ND_NS, ICMPv6ND_RA, ICMPv6ND_RS,
                                 ICMPv6NDOptMTU, ICMPv6NDOptPrefixInfo, ICMPv6NDOptRDNSS,
@@ -204,4 +207,54 @@ def ndp():
         print(name, bytes(packet)[40:].hex())
 
 
-{"dhcp": dhcp, "frames": frames, "ndp": ndp, "segments": segments}[sys.argv[1]]()
+def dns():
+    name = "www.example.net"
+    question = {kind: DNSQR(qname=name, qtype=kind) for kind in ("A", "AAAA")}
+
+    def reply(kind, *records, **fields):
+        answers = None
+        for record in records:
+            answers = record if answers is None else answers / record
+        fields = dict(ra=1) | fields
+        return DNS(id=0x1234, qr=1, rd=1, qd=question[kind], an=answers, ancount=len(records), **fields)
+
+    def a(owner, address, ttl=300):
+        return DNSRR(rrname=owner, type="A", ttl=ttl, rdata=address)
+
+    def aaaa(owner, address, ttl=300):
+        return DNSRR(rrname=owner, type="AAAA", ttl=ttl, rdata=address)
+
+    def cname(owner, target, ttl=60):
+        return DNSRR(rrname=owner, type="CNAME", ttl=ttl, rdata=target)
+
+    soa = DNSRRSOA(rrname="example.net", mname="ns.example.net", rname="root.example.net", minimum=60)
+    messages = {
+        "query-a": DNS(id=0x1234, rd=1, qd=question["A"], ar=DNSRROPT(rclass=1232, z=0)),
+        "query-aaaa": DNS(id=0x1234, rd=1, qd=question["AAAA"], ar=DNSRROPT(rclass=1232, z=0)),
+        "query-plain": DNS(id=0x1234, rd=1, qd=question["A"]),
+        "one": reply("A", a(name, "192.0.2.80")),
+        "one6": reply("AAAA", aaaa(name, "2001:db8::80")),
+        "three": reply("A", a(name, "192.0.2.80"), a(name, "192.0.2.81"), a(name, "0.0.0.0"),
+                       a(name, "192.0.2.80")),
+        "chain": reply("A", cname(name, "lb.example.org"), cname("lb.example.org", "x.example.com"),
+                       a("x.example.com", "192.0.2.82")),
+        "reversed": reply("A", a("x.example.com", "192.0.2.82"),
+                          cname("lb.example.org", "x.example.com"), cname(name, "lb.example.org")),
+        "dangling": reply("A", cname(name, "lb.example.org")),
+        "circle": reply("A", cname(name, "lb.example.org"), cname("lb.example.org", name)),
+        "unrelated": reply("A", a("bank.example", "192.0.2.66")),
+        "nothing": reply("A", ns=soa),
+        "nothing6": reply("AAAA", ns=soa),
+        "nxdomain": reply("A", ns=soa, rcode=3),
+        "nxdomain6": reply("AAAA", ns=soa, rcode=3),
+        "servfail": reply("A", rcode=2),
+        "refused": reply("A", rcode=5),
+        "formerr": DNS(id=0x1234, qr=1, rd=1, qd=None, rcode=1),
+        "truncated": reply("A", tc=1),
+        "truncated-some": reply("A", a(name, "192.0.2.80"), tc=1),
+    }
+    for message, packet in messages.items():
+        print(message, bytes(packet).hex())
+
+
+{"dhcp": dhcp, "dns": dns, "frames": frames, "ndp": ndp, "segments": segments}[sys.argv[1]]()
