@@ -7,6 +7,7 @@ pub mod bench;
 pub mod console;
 pub mod elf;
 pub mod image;
+pub mod judge;
 pub mod net;
 pub mod qemu;
 pub mod setup;

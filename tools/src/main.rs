@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{bench, image, run, setup, test};
+use commands::{bench, image, judge, run, setup, test};
 
 /// Trireme: an ordinary Rust program as a network appliance.
 ///
@@ -28,6 +28,8 @@ enum Command {
     Test(test::Arguments),
     /// Measure in executed guest instructions, beside a Linux guest
     Bench(bench::Arguments),
+    /// Let a foreign driver judge a device model
+    Judge(judge::Arguments),
     /// Install what the other commands need (they do so themselves when they need it)
     Setup(setup::Arguments),
 }
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Command::Image(arguments) => image::run(arguments),
         Command::Test(arguments) => test::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
+        Command::Judge(arguments) => judge::run(arguments),
         Command::Setup(arguments) => setup::run(arguments),
     };
     match result {

@@ -68,6 +68,8 @@ pub struct Rhine {
     pub(crate) tx_again: Option<Duration>,
     /// Paced: when the last frame has left.
     pub(crate) tx_busy_until: Duration,
+    /// When the line was free after the last frame, in picoseconds of the timing model.
+    pub(crate) line_free: u64,
     spurious: bool,
     next_spurious: Duration,
     next_flap: Duration,
@@ -111,6 +113,7 @@ impl Rhine {
             eeprom_reads: 0,
             tx_again: None,
             tx_busy_until: Duration::ZERO,
+            line_free: 0,
             spurious: false,
             next_spurious: faults.spurious,
             next_flap: faults.link_flap,
@@ -253,6 +256,7 @@ impl Rhine {
         self.flow = Flow::default();
         self.statistics.reset();
         self.timing = Timing::default();
+        self.line_free = 0;
         (self.hung, self.rx_wedged) = (false, false);
         self.reset_reads = None;
         self.tx_again = None;

@@ -289,8 +289,10 @@ impl Rhine {
         let (fast, _) = self.mii.phy.mode();
         // Unpaced, time stands still for the line: then this is the time of a saturated one.
         let now_ps = if self.faults.paced { now.as_nanos() as u64 * 1000 } else { 0 };
+        let before = self.line_free;
         let timing = self.timing.frame(now_ps, len, sums, fast, threshold);
-        self.counters.line_ns = timing.line_free / 1000;
+        self.line_free = timing.line_free;
+        self.counters.line_ns += (timing.line_free - before.min(timing.line_free)) / 1000;
         self.tx_busy_until = Duration::from_nanos(timing.left / 1000);
     }
 }

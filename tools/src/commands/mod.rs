@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod image;
+pub(crate) mod judge;
 pub(crate) mod run;
 pub(crate) mod setup;
 pub(crate) mod test;

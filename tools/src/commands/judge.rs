@@ -1,0 +1,96 @@
+//! `run.sh judge`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, bail};
+use clap::Args;
+use trireme_tools::judge::{CASES, Case, Judgement, Options, judge};
+use trireme_tools::setup::{self, Need};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The model: rhine (judged by Linux's via-rhine, as Debian ships it)
+    model: String,
+    /// Only the cases of this chip
+    #[arg(long)]
+    chip: Option<String>,
+    /// Only cases whose faults contain this text; `none` for the healthy ones
+    #[arg(long)]
+    fault: Option<String>,
+    /// The guest's tests, comma separated, instead of the usual ones; `shell` for a look around
+    #[arg(long)]
+    tests: Option<String>,
+    /// MiB sent each way; without faults 50, with faults 8
+    #[arg(long)]
+    megabytes: Option<u64>,
+    /// Show the guest's console
+    #[arg(long, short)]
+    verbose: bool,
+    /// Capture the model's frames
+    #[arg(long)]
+    pcap: Option<PathBuf>,
+    /// `RUST_LOG` of the model
+    #[arg(long)]
+    log: Option<String>,
+}
+
+fn wanted(case: &Case, arguments: &Arguments) -> bool {
+    let chip = arguments.chip.as_ref().is_none_or(|chip| chip == case.chip);
+    let fault = match arguments.fault.as_deref() {
+        None => true,
+        Some("none") => case.is_healthy(),
+        Some(text) => case.fault.contains(text) || case.wire_fault.contains(text),
+    };
+    chip && fault
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
+    if arguments.model != "rhine" {
+        bail!("no judge for {:?}; there is one for: rhine", arguments.model);
+    }
+    setup::ensure(&[Need::Qemu, Need::Tap])?;
+    let cases: Vec<&Case> = CASES.iter().filter(|case| wanted(case, &arguments)).collect();
+    if cases.is_empty() {
+        bail!("no case is that");
+    }
+    let mut bad = 0;
+    for case in cases {
+        let tests = arguments.tests.clone().map(|tests| &*tests.leak());
+        let case = Case { tests: tests.unwrap_or(case.tests), ..*case };
+        let options = Options {
+            megabytes: arguments.megabytes.unwrap_or(if case.is_healthy() { 50 } else { 8 }),
+            limit: Duration::from_secs(300),
+            verbose: arguments.verbose,
+            pcap: arguments.pcap.clone(),
+            log: arguments.log.clone(),
+        };
+        let start = Instant::now();
+        // A thread of its own, since judging leaves it in another network namespace.
+        let judgement = thread::spawn(move || judge(&case, &options)).join();
+        let judgement = judgement.map_err(|_| anyhow!("the judge panicked"))??;
+        report(&case, &judgement, start.elapsed());
+        bad += usize::from(!judgement.is_good());
+    }
+    if bad > 0 {
+        bail!("{bad} cases failed");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(case: &Case, judgement: &Judgement, took: Duration) {
+    let verdict = if judgement.is_good() { "ok  " } else { "FAIL" };
+    let (name, passed) = (case.name(), judgement.passed.len());
+    println!("{verdict} {name}: {passed} passed, {:.0} s", took.as_secs_f64());
+    if !judgement.ended {
+        println!("     the guest did not come to its end");
+    }
+    for name in &judgement.failed {
+        println!("     failed: {name}");
+    }
+    for note in judgement.notes.iter().filter(|n| n.contains(" MiB in ") || !judgement.is_good()) {
+        println!("     {note}");
+    }
+}

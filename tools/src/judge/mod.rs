@@ -1,0 +1,8 @@
+//! Foreign drivers against our device models: a Linux guest whose stock driver runs on the model.
+
+mod cases;
+mod guest;
+mod peer;
+
+pub use cases::{CASES, Case};
+pub use guest::{Judgement, Options, judge};
