@@ -9,7 +9,8 @@ use crate::memory;
 /// Thread-Local Storage", section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// At a control block of `tcb` bytes; the segment follows at the next multiple of its alignment.
+    /// At a control block of `tcb` bytes; the segment follows at the next multiple of its alignment. (Its start
+    /// must be aligned: the linker script sees to that.)
     One {
         /// Size in bytes of the control block.
         tcb: usize,
@@ -40,7 +41,7 @@ fn template() -> Template {
         start,
         file_len: &raw const __tls_file_end as usize - start as usize,
         len: &raw const __tls_end as usize - start as usize,
-        align: (&raw const __tls_align as usize).max(16),
+        align: (&raw const __tls_align as usize).max(1),
     }
 }
 
@@ -58,17 +59,22 @@ impl Block {
     /// Makes a fresh copy of the template. `None`: no memory.
     pub fn new() -> Option<Block> {
         let template = template();
+        let align = template.align;
         let (size, data, pointer) = match crate::arch::TLS_VARIANT {
             Tls::One { tcb } => {
-                let data = tcb.next_multiple_of(template.align);
+                let data = tcb.next_multiple_of(align);
                 (data + template.len, data, 0)
             }
             Tls::Two => {
-                let below = template.len.next_multiple_of(template.align);
-                (below + 16, 0, below)
+                // Where linkers put it: the segment's start keeps its address modulo the alignment.
+                let start = template.start as usize;
+                let gap = start.wrapping_add(template.len).wrapping_neg() & (align - 1);
+                let below = template.len + gap;
+                let pointer = below.next_multiple_of(align.max(16));
+                (pointer + 16, pointer - below, pointer)
             }
         };
-        let layout = Layout::from_size_align(size, template.align).ok()?;
+        let layout = Layout::from_size_align(size, align.max(16)).ok()?;
         let base = memory::allocate(layout)?;
         // SAFETY: all offsets are within the `size` bytes just allocated; the template is as long as
         // the linker said.
