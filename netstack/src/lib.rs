@@ -12,5 +12,6 @@ pub mod egress;
 pub mod frame;
 pub mod gso;
 pub mod ipconfig;
+pub mod ntp;
 pub mod offload;
 pub mod slaac;

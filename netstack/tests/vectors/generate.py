@@ -6,6 +6,7 @@
     ./generate.py dhcp > dhcp.txt
     ./generate.py ndp > ndp.txt
     ./generate.py dns > dns.txt
+    ./generate.py ntp > ntp.txt
 
 Output is the same on every run: the random generator is seeded.
 
@@ -17,6 +18,7 @@ segments.txt: a TCP frame larger than the MTU, and what a segmenting card makes 
 dhcp.txt: a DHCP conversation, UDP payloads: name bytes
 ndp.txt: neighbour discovery, ICMPv6 messages: name bytes
 dns.txt: DNS messages, number 0x1234: name bytes
+ntp.txt: NTP messages around 2026-11-30 21:00:00 UTC: name bytes
 The cutting is done here, in Python, from the description in RFC 9293 and RFC 3168; sums are
 scapy's.
 """
@@ -31,6 +33,7 @@ from scapy.layers.inet6 import (ICMPv6EchoRequest, ICMPv6ND_NS, ICMPv6ND_RA, ICM
                                 ICMPv6NDOptSrcLLAddr, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
                                 IPv6ExtHdrHopByHop, PadN, RouterAlert)
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
+from scapy.layers.ntp import NTPHeader
 from scapy.packet import Raw
 from scapy.layers.inet import IPOption_NOP, IPOption_RR
 
@@ -257,4 +260,36 @@ def dns():
         print(message, bytes(packet).hex())
 
 
-{"dhcp": dhcp, "dns": dns, "frames": frames, "ndp": ndp, "segments": segments}[sys.argv[1]]()
+def ntp():
+    cookie = 0x0102030405060708
+    received = (1796072400 + 2208988800) << 32
+    answer = dict(version=4, mode=4, poll=6, precision=236, delay=0.01, dispersion=0.02,
+                  id="192.0.2.200", ref=received - (60 << 32), orig=0, recv=0, sent=0)
+
+    def raw(**fields):
+        header = bytearray(bytes(NTPHeader(**fields)))
+        return header
+
+    def stamp(header, offset, value):
+        header[offset:offset + 8] = value.to_bytes(8, "big")
+        return header
+
+    def reply(**fields):
+        header = raw(**(answer | fields))
+        stamp(header, 24, cookie)
+        stamp(header, 32, received)
+        return stamp(header, 40, received + (1 << 30))
+
+    question = raw(version=4, mode=3, stratum=0, poll=0, precision=0, delay=0, dispersion=0,
+                   ref_id=b"\0\0\0\0", ref=0, orig=0, recv=0, sent=0)
+    messages = {
+        "question": stamp(question, 40, cookie),
+        "answer": reply(stratum=2),
+        "rate": reply(stratum=0, ref_id=b"RATE"),
+        "deny": reply(stratum=0, ref_id=b"DENY"),
+    }
+    for name, message in messages.items():
+        print(name, bytes(message).hex())
+
+
+{"dhcp": dhcp, "dns": dns, "frames": frames, "ndp": ndp, "ntp": ntp, "segments": segments}[sys.argv[1]]()
