@@ -1,0 +1,56 @@
+//! Status codes with their reason phrases. [RFC 9110 15]
+
+/// The codes this server sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Ok = 200,
+    NoContent = 204,
+    PartialContent = 206,
+    MovedPermanently = 301,
+    NotModified = 304,
+    BadRequest = 400,
+    NotFound = 404,
+    MethodNotAllowed = 405,
+    RequestTimeout = 408,
+    PreconditionFailed = 412,
+    ContentTooLarge = 413,
+    UriTooLong = 414,
+    RangeNotSatisfiable = 416,
+    ExpectationFailed = 417,
+    RequestHeaderFieldsTooLarge = 431,
+    InternalServerError = 500,
+    NotImplemented = 501,
+    ServiceUnavailable = 503,
+    HttpVersionNotSupported = 505,
+}
+
+impl Status {
+    pub(crate) const fn code(self) -> u16 {
+        self as u16
+    }
+
+    /// The code and the reason phrase, as they stand in the status line.
+    pub(crate) const fn phrase(self) -> &'static str {
+        match self {
+            Self::Ok => "200 OK",
+            Self::NoContent => "204 No Content",
+            Self::PartialContent => "206 Partial Content",
+            Self::MovedPermanently => "301 Moved Permanently",
+            Self::NotModified => "304 Not Modified",
+            Self::BadRequest => "400 Bad Request",
+            Self::NotFound => "404 Not Found",
+            Self::MethodNotAllowed => "405 Method Not Allowed",
+            Self::RequestTimeout => "408 Request Timeout",
+            Self::PreconditionFailed => "412 Precondition Failed",
+            Self::ContentTooLarge => "413 Content Too Large",
+            Self::UriTooLong => "414 URI Too Long",
+            Self::RangeNotSatisfiable => "416 Range Not Satisfiable",
+            Self::ExpectationFailed => "417 Expectation Failed",
+            Self::RequestHeaderFieldsTooLarge => "431 Request Header Fields Too Large",
+            Self::InternalServerError => "500 Internal Server Error",
+            Self::NotImplemented => "501 Not Implemented",
+            Self::ServiceUnavailable => "503 Service Unavailable",
+            Self::HttpVersionNotSupported => "505 HTTP Version Not Supported",
+        }
+    }
+}
