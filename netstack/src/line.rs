@@ -1,0 +1,333 @@
+//! smoltcp's device for one connection: what its frames pass through on their way to and from the
+//! card.
+//!
+//! Three things are put right here, each because the flow is known at this place:
+//!
+//! - **Sequence numbers.** smoltcp draws initial sequence numbers from a small generator. Each flow
+//!   has an offset, chosen when its SYN passes so that the wire sees the number wanted
+//!   (RFC 6528, or a SYN cookie); it is added to what is sent and taken from what is acknowledged.
+//!   SACK edges from the peer are not translated: smoltcp 0.14 reads and ignores them.
+//! - **Segment size.** smoltcp believes in an MTU of 64 KiB, so it neither fragments nor drops
+//!   large IPv6 segments (0.14.0 loses all of them otherwise), and the segment size is the
+//!   flow's: announced in our SYN, clamped in the peer's, and given to whoever cuts the frame. It can
+//!   change with the path MTU at any time.
+//! - **The Ethernet header** is the flow's, so nothing is looked up per packet.
+
+use crate::egress::Egress;
+use crate::frame::tcp_flags;
+use core::num::NonZeroU16;
+use smoltcp::phy::{Device, DeviceCapabilities, Medium, PacketMeta, RxToken, TxToken};
+use smoltcp::time::Instant;
+use trireme_nic::Nic;
+
+/// The MTU smoltcp is told, IP header included.
+pub(crate) const ENGINE_MTU: usize = 65_535;
+
+/// What the adapter keeps for each flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wire {
+    /// Destination, source, EtherType.
+    pub(crate) ethernet: [u8; 14],
+    /// Bytes of IP header: 20 or 40.
+    pub(crate) ip_len: u8,
+    /// Largest segment sent, in payload bytes: from our MTU, the path's and the peer's.
+    pub(crate) segment: u16,
+    /// Largest segment we announce.
+    pub(crate) announce: u16,
+    /// Wire sequence number less smoltcp's.
+    pub(crate) offset: u32,
+    /// Wanted initial sequence number, until the offset is chosen.
+    pub(crate) isn: Option<u32>,
+    /// The next frame is the answer to a replayed SYN: it is not sent.
+    pub(crate) swallow: bool,
+    /// Wire sequence number after the last byte sent.
+    pub(crate) sent_to: u32,
+    /// Wire acknowledgement number last sent.
+    pub(crate) acknowledged: u32,
+    /// Wire acknowledgement number last received.
+    pub(crate) heard_to: u32,
+}
+
+/// `a` comes before `b` in sequence space.
+#[inline]
+pub(crate) fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+#[inline]
+fn be32(bytes: &[u8], at: usize) -> u32 {
+    match bytes[at..].first_chunk() {
+        Some(chunk) => u32::from_be_bytes(*chunk),
+        None => 0,
+    }
+}
+
+impl Wire {
+    /// Translates a packet smoltcp wrote, from the IP header on, to the wire's terms.
+    #[inline]
+    fn outgoing(&mut self, packet: &mut [u8]) {
+        let at = usize::from(self.ip_len);
+        let payload = packet.len() - at;
+        let tcp = &mut packet[at..];
+        let flags = tcp[13];
+        let ours = be32(tcp, 4);
+        if flags & tcp_flags::SYN != 0 {
+            if let Some(isn) = self.isn.take() {
+                self.offset = isn.wrapping_sub(ours);
+                self.sent_to = isn;
+                self.heard_to = isn;
+            }
+            // smoltcp writes the maximum segment size as the first option of a SYN.
+            if tcp.len() >= 24 && tcp[20..22] == [2, 4] {
+                tcp[22..24].copy_from_slice(&self.announce.to_be_bytes());
+            }
+        }
+        let sequence = ours.wrapping_add(self.offset);
+        tcp[4..8].copy_from_slice(&sequence.to_be_bytes());
+        let header = usize::from(tcp[12] >> 4) * 4;
+        let control =
+            u32::from(flags & tcp_flags::SYN != 0) + u32::from(flags & tcp_flags::FIN != 0);
+        let end = sequence.wrapping_add((payload - header) as u32 + control);
+        if before(self.sent_to, end) {
+            self.sent_to = end;
+        }
+        if flags & tcp_flags::ACK != 0 {
+            self.acknowledged = be32(tcp, 8);
+        }
+    }
+
+    /// Notes what a received segment acknowledges, before it is translated.
+    #[inline]
+    pub(crate) fn hear(&mut self, tcp: &[u8]) {
+        let acknowledgement = be32(tcp, 8);
+        if before(self.heard_to, acknowledgement) && !before(self.sent_to, acknowledgement) {
+            self.heard_to = acknowledgement;
+        }
+    }
+
+    /// Translates a received TCP segment, from the TCP header on, to smoltcp's terms.
+    #[inline]
+    pub(crate) fn incoming(&mut self, tcp: &mut [u8]) {
+        let flags = tcp[13];
+        if flags & tcp_flags::ACK != 0 {
+            let acknowledgement = be32(tcp, 8);
+            tcp[8..12].copy_from_slice(&acknowledgement.wrapping_sub(self.offset).to_be_bytes());
+        }
+        if flags & tcp_flags::SYN != 0 {
+            let header = (usize::from(tcp[12] >> 4) * 4).min(tcp.len());
+            if let Some(size) = tcp.get_mut(20..header).and_then(maximum_segment_size) {
+                // Linux's floor (`TCP_MIN_SND_MSS`), which smoltcp applies too.
+                let peer = u16::from_be_bytes(*size);
+                if peer != 0 {
+                    self.segment = self.segment.min(peer.max(48));
+                    *size = self.segment.to_be_bytes();
+                } else {
+                    self.segment = self.segment.min(536);
+                }
+            } else {
+                self.segment = self.segment.min(536);
+            }
+        }
+    }
+}
+
+/// The value of the maximum segment size option among TCP options.
+pub(crate) fn maximum_segment_size(mut options: &mut [u8]) -> Option<&mut [u8; 2]> {
+    loop {
+        match options.first()? {
+            0 => return None,
+            1 => options = options.get_mut(1..)?,
+            2 if *options.get(1)? == 4 => return options.get_mut(2..4)?.first_chunk_mut(),
+            _ => {
+                let len = usize::from(*options.get(1)?).max(2);
+                options = options.get_mut(len..)?;
+            }
+        }
+    }
+}
+
+/// The device itself, made for one call of smoltcp.
+pub(crate) struct Line<'a> {
+    pub(crate) received: Option<&'a [u8]>,
+    pub(crate) nic: &'a mut dyn Nic,
+    pub(crate) egress: &'a mut Egress,
+    pub(crate) wire: &'a mut Wire,
+    /// smoltcp wanted to send and could not: the ring is full.
+    pub(crate) refused: bool,
+    /// Frames sent.
+    pub(crate) sent: u32,
+}
+
+/// Frames of the ring kept free for replies to received ones.
+const RESERVE: usize = 2;
+
+impl Device for Line<'_> {
+    type RxToken<'t>
+        = Received<'t>
+    where
+        Self: 't;
+    type TxToken<'t>
+        = Transmit<'t>
+    where
+        Self: 't;
+
+    #[inline]
+    fn receive(&mut self, _: Instant) -> Option<(Received<'_>, Transmit<'_>)> {
+        let packet = self.received.take()?;
+        let Line { nic, egress, wire, sent, .. } = self;
+        Some((Received(packet), Transmit { nic: &mut **nic, egress, wire, sent }))
+    }
+
+    #[inline]
+    fn transmit(&mut self, _: Instant) -> Option<Transmit<'_>> {
+        let Line { nic, egress, wire, sent, refused, .. } = self;
+        if !egress.ready(&mut **nic, RESERVE) {
+            *refused = true;
+            return None;
+        }
+        Some(Transmit { nic: &mut **nic, egress, wire, sent })
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        // smoltcp looks at these when an interface is made, and that is done with `Capabilities`.
+        DeviceCapabilities::default()
+    }
+}
+
+pub(crate) struct Received<'t>(&'t [u8]);
+
+impl RxToken for Received<'_> {
+    #[inline]
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
+        f(self.0)
+    }
+}
+
+pub(crate) struct Transmit<'t> {
+    nic: &'t mut dyn Nic,
+    egress: &'t mut Egress,
+    wire: &'t mut Wire,
+    sent: &'t mut u32,
+}
+
+impl TxToken for Transmit<'_> {
+    #[inline]
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
+        *self.sent += 1;
+        let wire = self.wire;
+        if wire.swallow {
+            wire.swallow = false;
+            // Longest SYN-ACK: 40 bytes of IPv6, 60 of TCP.
+            let mut unseen = [0; 100];
+            let packet = &mut unseen[..len.min(100)];
+            let result = f(packet);
+            wire.outgoing(packet);
+            return result;
+        }
+        let room = usize::from(wire.ip_len) + 20 + usize::from(wire.segment);
+        let segment = if len > room { NonZeroU16::new(wire.segment) } else { None };
+        let ethernet = wire.ethernet;
+        self.egress.send(self.nic, Some(&ethernet), len, segment, |packet| {
+            let result = f(packet);
+            wire.outgoing(packet);
+            result
+        })
+    }
+
+    /// Not asked: smoltcp sets it for IPv4 only, and the flow knows better.
+    fn set_meta(&mut self, _: PacketMeta) {}
+}
+
+/// A device that exists to tell a new smoltcp interface what it is on.
+pub(crate) struct Capabilities(pub(crate) DeviceCapabilities);
+
+impl Capabilities {
+    /// Of a device that takes TCP frames of up to `limit` bytes from the IP header on. `None`: the
+    /// flow's segment size, one frame a segment.
+    pub(crate) fn new(limit: Option<usize>) -> Capabilities {
+        use smoltcp::phy::Checksum;
+        let mut told = DeviceCapabilities::default();
+        told.medium = Medium::Ip;
+        told.max_transmission_unit = ENGINE_MTU;
+        // Sums were verified before and are filled in after.
+        told.checksum.ipv4 = Checksum::Tx;
+        told.checksum.tcp = Checksum::None;
+        told.checksum.udp = Checksum::None;
+        let limit = limit.and_then(core::num::NonZeroUsize::new);
+        told.segmentation.tcpv4 = limit;
+        told.segmentation.tcpv6 = limit;
+        Capabilities(told)
+    }
+}
+
+impl Device for Capabilities {
+    type RxToken<'t> = Received<'t>;
+    type TxToken<'t> = Transmit<'t>;
+
+    fn receive(&mut self, _: Instant) -> Option<(Received<'_>, Transmit<'_>)> {
+        None
+    }
+
+    fn transmit(&mut self, _: Instant) -> Option<Transmit<'_>> {
+        None
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        self.0.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wire() -> Wire {
+        Wire {
+            ethernet: [0; 14],
+            ip_len: 20,
+            segment: 1460,
+            announce: 1460,
+            offset: 0,
+            isn: Some(0xffff_fff0),
+            swallow: false,
+            sent_to: 0,
+            acknowledged: 0,
+            heard_to: 0,
+        }
+    }
+
+    #[test]
+    fn the_wire_sees_the_wanted_initial_sequence_number() {
+        let mut wire = wire();
+        let mut syn = [0u8; 44];
+        syn[24..28].copy_from_slice(&1000u32.to_be_bytes());
+        syn[32] = 6 << 4;
+        syn[33] = tcp_flags::SYN;
+        syn[40..44].copy_from_slice(&[2, 4, 0xff, 0xd7]);
+        wire.outgoing(&mut syn);
+        assert_eq!(syn[24..28], 0xffff_fff0u32.to_be_bytes());
+        assert_eq!(syn[40..44], [2, 4, 0x05, 0xb4], "announced: 1460");
+        assert_eq!(wire.sent_to, 0xffff_fff1);
+
+        let mut answer = [0u8; 24];
+        answer[8..12].copy_from_slice(&0xffff_fff1u32.to_be_bytes());
+        answer[12] = 6 << 4;
+        answer[13] = tcp_flags::SYN | tcp_flags::ACK;
+        answer[20..24].copy_from_slice(&[2, 4, 0x23, 0]);
+        wire.incoming(&mut answer);
+        assert_eq!(answer[8..12], 1001u32.to_be_bytes());
+        assert_eq!(answer[20..24], [2, 4, 0x05, 0xb4], "8960 clamped to our link");
+    }
+
+    #[test]
+    fn options_of_every_shape_are_walked_without_a_panic() {
+        for first in 0..=255u8 {
+            for second in 0..=255u8 {
+                let _ = maximum_segment_size(&mut [first, second, 4, 2, 4]);
+            }
+        }
+        assert_eq!(maximum_segment_size(&mut [1, 3, 3, 7, 2, 4, 1, 2]), Some(&mut [1, 2]));
+        assert_eq!(maximum_segment_size(&mut [0, 2, 4, 1, 2]), None);
+        assert_eq!(maximum_segment_size(&mut [2, 4, 1]), None);
+    }
+}

@@ -1,0 +1,388 @@
+//! The stack as a whole: its tables, and the turn in which everything due is done.
+
+use crate::address::Cidr;
+use crate::buffers::Buffers;
+use crate::flow::Flows;
+use crate::hash::{Key, Random};
+use crate::interface::Interface;
+use crate::ipconfig::Addressing;
+use crate::limit::Limit;
+use crate::listen::{HalfOpen, Listener};
+use crate::loopback::Loopback;
+use crate::neighbour::Action;
+use crate::pmtu::Paths;
+use crate::ports::Ports;
+use crate::reassembly::Reassembly;
+use crate::slab::Slab;
+use crate::socket::{Event, Family, Kind, Options, SocketId};
+use crate::statistics::Statistics;
+use crate::tcp::{Flow, Machines};
+use crate::timer::Timers;
+use crate::timewait::TimeWait;
+use crate::udp::Datagram;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use smoltcp::time::Instant;
+use trireme_nic::Nic;
+
+/// Frames taken from a card before connections have their turns.
+const BATCH: usize = 64;
+/// Connections that have a turn in one poll.
+const TURNS: usize = 256;
+/// Deadlines handled in one poll.
+const EXPIRIES: usize = 256;
+
+/// What a stack is made with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Secret random bytes: keys of hash tables, sequence numbers and cookies come from it.
+    pub seed: [u8; 32],
+    /// Bytes of memory for all socket buffers together.
+    pub buffer_budget: usize,
+    /// Name told to DHCP servers, unless the addressing has another.
+    pub hostname: String,
+}
+
+/// What [`Stack::poll`] leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Poll {
+    /// There is more to do now: poll again soon. The cards' interrupts stay off.
+    pub again: bool,
+    /// When to poll even if no card interrupts.
+    pub wake_at: Option<Instant>,
+}
+
+/// A stream socket that is neither connected nor listening.
+pub(crate) struct Fresh {
+    pub(crate) family: Family,
+    /// Unspecified: any.
+    pub(crate) local: IpAddr,
+    /// 0: not bound.
+    pub(crate) port: u16,
+    pub(crate) options: Options,
+}
+
+/// An entry of the socket table.
+pub(crate) enum Slot {
+    Fresh(Fresh),
+    Listener(Listener),
+    Flow(Flow),
+    Datagram(Datagram),
+}
+
+/// The network stack: interfaces, sockets and everything between them.
+///
+/// Not shared between threads by itself: the owner locks. No call blocks.
+pub struct Stack {
+    /// Loopback first, then eth0, eth1, …
+    pub(crate) interfaces: Vec<Interface>,
+    pub(crate) slots: Slab<Slot>,
+    /// TCP connections.
+    pub(crate) flows: Flows,
+    /// Connected UDP sockets.
+    pub(crate) connected: Flows,
+    pub(crate) ports: Ports,
+    pub(crate) timers: Timers,
+    pub(crate) machines: Machines,
+    pub(crate) buffers: Buffers,
+    pub(crate) random: Random,
+    pub(crate) isn_key: Key,
+    pub(crate) cookie_key: Key,
+    neighbour_key: Key,
+    pub(crate) half_open: HalfOpen,
+    pub(crate) time_wait: TimeWait,
+    pub(crate) reassembly: Reassembly,
+    pub(crate) paths: Paths,
+    pub(crate) events: VecDeque<Event>,
+    /// Connections something happened to, each to have a turn.
+    pub(crate) dirty: VecDeque<u32>,
+    /// Connections a full ring stopped.
+    pub(crate) blocked: VecDeque<u32>,
+    pub(crate) echo_limit: Limit,
+    pub(crate) error_limit: Limit,
+    pub(crate) reset_limit: Limit,
+    pub(crate) statistics: Statistics,
+    actions: Vec<Action>,
+}
+
+impl Stack {
+    /// A stack with a loopback interface and nothing else.
+    pub fn new(config: Config, now: Instant) -> Stack {
+        let half = |at: usize| Key::new(core::array::from_fn(|i| config.seed[at + i]));
+        let (first, second) = (half(0), half(16));
+        let key = |purpose: u64| {
+            let (a, b) = (first.hash([purpose, 1]), second.hash([purpose, 2]));
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&a.to_le_bytes());
+            bytes[8..].copy_from_slice(&b.to_le_bytes());
+            Key::new(bytes)
+        };
+        let budget = config.buffer_budget;
+        let mut random = Random::new(key(0));
+        let mut stack = Stack {
+            interfaces: Vec::new(),
+            slots: Slab::new(),
+            flows: Flows::new(key(1)),
+            connected: Flows::new(key(2)),
+            ports: Ports::new(),
+            timers: Timers::new(),
+            machines: Machines::new(random.next_u64(), now),
+            buffers: Buffers::new(budget),
+            isn_key: key(3),
+            cookie_key: key(4),
+            neighbour_key: key(5),
+            half_open: HalfOpen::default(),
+            time_wait: TimeWait::new(key(6), (budget / 4096).clamp(256, 16_384)),
+            reassembly: Reassembly::default(),
+            paths: Paths::new(key(7)),
+            events: VecDeque::new(),
+            dirty: VecDeque::new(),
+            blocked: VecDeque::new(),
+            echo_limit: Limit::new(10_000, 1000, now),
+            error_limit: Limit::new(1000, 50, now),
+            reset_limit: Limit::new(1000, 200, now),
+            statistics: Statistics::default(),
+            actions: Vec::new(),
+            random,
+        };
+        let nic = Box::new(Loopback::new());
+        let mut loopback = Interface::new("lo".to_string(), nic, key(8), true);
+        loopback.addresses.push(Cidr { address: IpAddr::V4(Ipv4Addr::LOCALHOST), prefix: 8 });
+        loopback.addresses.push(Cidr { address: IpAddr::V6(Ipv6Addr::LOCALHOST), prefix: 128 });
+        stack.interfaces.push(loopback);
+        stack
+    }
+
+    /// Adds a card as the next `eth` interface and returns its number.
+    pub fn add_interface(
+        &mut self,
+        nic: Box<dyn Nic>,
+        addressing: Addressing,
+        now: Instant,
+    ) -> usize {
+        let place = self.interfaces.len();
+        let number = place - 1;
+        let key = self.neighbour_key;
+        self.interfaces.push(Interface::new(format!("eth{number}"), nic, key, false));
+        self.configure(place, &addressing, now);
+        number
+    }
+
+    /// One bounded turn: what the cards received, what is due, what the sockets have to send. When
+    /// nothing is left, the cards may interrupt again.
+    pub fn poll(&mut self, now: Instant) -> Poll {
+        let mut again = false;
+        for n in 0..self.interfaces.len() {
+            again |= self.receive_batch(n, now);
+        }
+        self.unblock(now);
+        again |= self.expire(now);
+        again |= self.take_turns(now);
+        for interface in &mut self.interfaces {
+            interface.flush();
+        }
+        if !again {
+            for interface in &mut self.interfaces {
+                again |= interface.nic.arm();
+            }
+        }
+        Poll { again, wake_at: self.wake_at() }
+    }
+
+    /// True if there may be more.
+    fn receive_batch(&mut self, n: usize, now: Instant) -> bool {
+        let Some(interface) = self.interfaces.get_mut(n) else { return false };
+        interface.nic.service(now.total_micros() as u64);
+        for _ in 0..BATCH {
+            let Some(mut frame) = self.interfaces[n].nic.receive() else { return false };
+            self.receive(n, &mut frame, now);
+            self.interfaces[n].nic.recycle(frame);
+        }
+        true
+    }
+
+    /// Rings have drained: whoever they stopped goes on.
+    fn unblock(&mut self, now: Instant) {
+        for _ in 0..self.blocked.len() {
+            let Some(index) = self.blocked.pop_front() else { return };
+            match self.slots.at_mut(index) {
+                Some(Slot::Flow(flow)) if flow.blocked => {
+                    let interface = &mut self.interfaces[flow.interface];
+                    if !interface.egress.ready(&mut *interface.nic, 2) {
+                        self.blocked.push_front(index);
+                        return;
+                    }
+                    flow.blocked = false;
+                    self.turn(index, true, now);
+                }
+                Some(Slot::Datagram(socket)) if socket.stalled => {
+                    socket.stalled = false;
+                    self.announce(index);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn take_turns(&mut self, now: Instant) -> bool {
+        for _ in 0..TURNS.min(self.dirty.len()) {
+            let Some(index) = self.dirty.pop_front() else { break };
+            if let Some(Slot::Flow(flow)) = self.slots.at_mut(index)
+                && flow.dirty
+            {
+                flow.dirty = false;
+                self.turn(index, true, now);
+            }
+        }
+        !self.dirty.is_empty()
+    }
+
+    fn expire(&mut self, now: Instant) -> bool {
+        if self.time_wait.due().is_some_and(|due| due <= now) {
+            self.time_wait.expire(now);
+        }
+        if self.paths.due().is_some_and(|due| due <= now) {
+            self.paths.expire(now);
+        }
+        if self.reassembly.due().is_some_and(|due| due <= now) {
+            self.statistics.reassembly_timeouts += self.reassembly.expire(now) as u64;
+        }
+        for n in 0..self.interfaces.len() {
+            if self.interfaces[n].neighbours.due().is_some_and(|due| due <= now) {
+                let mut actions = core::mem::take(&mut self.actions);
+                self.interfaces[n].neighbours.tick(now, &mut actions);
+                for action in actions.drain(..) {
+                    self.act(n, Some(action), now);
+                }
+                self.actions = actions;
+            }
+        }
+        for _ in 0..EXPIRIES {
+            match self.timers.expired(now) {
+                Some(index) => self.flow_timer(index, now),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Does what the neighbour table says.
+    pub(crate) fn act(&mut self, n: usize, action: Option<Action>, now: Instant) {
+        let Some(interface) = self.interfaces.get_mut(n) else { return };
+        match action {
+            None => {}
+            Some(Action::Ask(address, known)) => interface.ask(address, known),
+            Some(Action::Known { mac, queue, waiters, address }) => {
+                let ethertype = match address {
+                    IpAddr::V4(_) => crate::frame::ethertype::IPV4,
+                    IpAddr::V6(_) => crate::frame::ethertype::IPV6,
+                };
+                for packet in queue {
+                    interface
+                        .send(mac, ethertype, packet.len(), |out| out.copy_from_slice(&packet));
+                }
+                for index in waiters {
+                    if let Some(flow) = self.flow_mut(index)
+                        && flow.waiting
+                        && flow.interface == n
+                    {
+                        flow.waiting = false;
+                        flow.wire.ethernet[..6].copy_from_slice(&mac);
+                        self.mark_dirty(index);
+                    }
+                }
+            }
+            Some(Action::Dead { queue, waiters, .. }) => {
+                queue.iter().for_each(|packet| self.undeliverable(packet));
+                waiters.into_iter().for_each(|index| self.unreachable(index, now));
+            }
+        }
+    }
+
+    /// The earliest time at which [`poll`](Self::poll) has something to do. Socket calls may move
+    /// it.
+    pub fn wake_at(&self) -> Option<Instant> {
+        let mut at = self.timers.earliest();
+        let mut consider = |other: Option<Instant>| {
+            if let Some(other) = other {
+                at = Some(at.map_or(other, |at| at.min(other)));
+            }
+        };
+        if !self.dirty.is_empty() {
+            consider(Some(Instant::ZERO));
+        }
+        consider(self.time_wait.due());
+        consider(self.paths.due());
+        consider(self.reassembly.due());
+        for interface in &self.interfaces {
+            consider(interface.neighbours.due());
+            consider(interface.nic.service_at().map(|us| Instant::from_micros(us as i64)));
+        }
+        at
+    }
+
+    /// The next socket or query to look at again.
+    pub fn next_event(&mut self) -> Option<Event> {
+        loop {
+            let event = self.events.pop_front()?;
+            let Event::Socket(id) = event else { return Some(event) };
+            match self.slots.get_mut(id) {
+                Some(Slot::Flow(flow)) => flow.announced = false,
+                Some(Slot::Listener(listener)) => listener.announced = false,
+                Some(Slot::Datagram(socket)) => socket.announced = false,
+                Some(Slot::Fresh(_)) | None => continue,
+            }
+            return Some(event);
+        }
+    }
+
+    /// Queues an event for the socket at `index`, unless one is queued already.
+    pub(crate) fn announce(&mut self, index: u32) {
+        let announced = match self.slots.at_mut(index) {
+            Some(Slot::Flow(flow)) => &mut flow.announced,
+            Some(Slot::Listener(listener)) => &mut listener.announced,
+            Some(Slot::Datagram(socket)) => &mut socket.announced,
+            Some(Slot::Fresh(_)) | None => return,
+        };
+        if !core::mem::replace(announced, true) {
+            let id = self.slots.id(index);
+            self.events.push_back(Event::Socket(id));
+        }
+    }
+
+    /// A free port for a socket of ours, at random (RFC 6056, 3.3.1; the range is Linux's default).
+    pub(crate) fn free_port(
+        &mut self,
+        mut taken: impl FnMut(&Stack, u16) -> bool,
+    ) -> Result<u16, crate::Error> {
+        const FIRST: u16 = 32_768;
+        const COUNT: u32 = 28_232;
+        for _ in 0..512 {
+            let port = FIRST + self.random.below(COUNT) as u16;
+            if !taken(self, port) {
+                return Ok(port);
+            }
+        }
+        Err(crate::Error::AddressInUse)
+    }
+
+    /// Gives a datagram socket without a port one.
+    pub(crate) fn bind_ephemeral(&mut self, index: u32) -> Result<u16, crate::Error> {
+        let port =
+            self.free_port(|stack, port| !stack.ports.users(Kind::Datagram, port).is_empty())?;
+        if let Some(Slot::Datagram(socket)) = self.slots.at_mut(index) {
+            socket.port = port;
+            self.ports.add(Kind::Datagram, port, index);
+        }
+        Ok(port)
+    }
+
+    /// Puts a socket in the table.
+    pub(crate) fn insert(&mut self, slot: Slot) -> SocketId {
+        self.slots.insert(slot)
+    }
+}

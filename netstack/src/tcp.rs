@@ -1,0 +1,544 @@
+//! One TCP connection: smoltcp's socket alone in its set, and what we know beside it.
+//!
+//! The protocol is smoltcp's. Around it: the wire's terms ([`Wire`]), the reasons of an end that
+//! smoltcp does not tell, our own deadlines, and the turn ([`Stack::turn`]) in which everything one
+//! connection has to send is sent.
+
+use crate::Error;
+use crate::buffers::Engine;
+use crate::flow::FlowKey;
+use crate::interface::Interface;
+use crate::line::{Capabilities, ENGINE_MTU, Line, Wire, before};
+use crate::socket::{Family, Options, Readiness};
+use crate::stack::{Slot, Stack};
+use core::net::IpAddr;
+use smoltcp::iface::{Config, Interface as Machine};
+use smoltcp::socket::tcp::{self, CongestionControl, State};
+use smoltcp::time::{Duration, Instant};
+use smoltcp::wire::HardwareAddress;
+use trireme_nic::{Feature, Nic};
+
+/// Frames one connection may send before it is the next one's turn.
+const FRAMES_PER_TURN: u32 = 8;
+/// Unanswered for this long while something waits for an answer, a peer counts as lost. RFC 9293,
+/// 3.8.3 (R2) wants 100 s at least.
+const PEER_TIMEOUT: Duration = Duration::from_secs(120);
+/// Linux gives up connecting after about as long.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(127);
+/// A SYN's half-open connection lives this long.
+pub(crate) const HALF_OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// After a close, how long to wait for the peer's FIN. Linux's `tcp_fin_timeout`.
+const FIN_WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to wait for data that could carry the acknowledgement.
+const ACK_DELAY: Duration = Duration::from_millis(10);
+
+/// Who holds a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The application called connect.
+    Connecting,
+    /// A SYN came for the listener at this place.
+    HalfOpen(u32),
+    /// Established, waits for that listener's accept.
+    Queued(u32),
+    /// The application's.
+    Open,
+    /// Closed by the application, not yet over.
+    Orphan,
+}
+
+pub(crate) struct Flow {
+    pub(crate) engine: Engine,
+    pub(crate) key: FlowKey,
+    pub(crate) interface: usize,
+    pub(crate) wire: Wire,
+    pub(crate) phase: Phase,
+    pub(crate) family: Family,
+    pub(crate) options: Options,
+    pub(crate) error: Option<Error>,
+    /// Readiness the application was last told of or could see.
+    pub(crate) reported: Readiness,
+    /// Our own deadline, beside smoltcp's.
+    pub(crate) deadline: Option<Instant>,
+    last_state: State,
+    last_heard: Instant,
+    /// On the dirty list.
+    pub(crate) dirty: bool,
+    /// On the list of those the full ring stopped.
+    pub(crate) blocked: bool,
+    /// The next hop is being asked for; nothing is sent.
+    pub(crate) waiting: bool,
+    /// An event is queued.
+    pub(crate) announced: bool,
+    /// New payload came since the last turn.
+    pub(crate) fresh: bool,
+    pub(crate) shut_read: bool,
+    /// Keepalive probes are out.
+    probing: bool,
+}
+
+impl Flow {
+    #[expect(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        mut engine: Engine,
+        key: FlowKey,
+        interface: usize,
+        wire: Wire,
+        phase: Phase,
+        family: Family,
+        options: Options,
+        now: Instant,
+    ) -> Flow {
+        let socket = engine.socket_mut();
+        // The socket may have served before: what its own reset leaves behind is set anew.
+        socket.set_congestion_control(CongestionControl::Reno);
+        socket.set_ack_delay(Some(ACK_DELAY));
+        socket.set_timeout(None);
+        let mut flow = Flow {
+            engine,
+            key,
+            interface,
+            wire,
+            phase,
+            family,
+            options,
+            error: None,
+            reported: Readiness::empty(),
+            deadline: None,
+            last_state: State::Closed,
+            last_heard: now,
+            dirty: false,
+            blocked: false,
+            waiting: false,
+            announced: false,
+            fresh: false,
+            shut_read: false,
+            probing: false,
+        };
+        flow.apply_options();
+        flow
+    }
+
+    /// Hands the options on to smoltcp.
+    pub(crate) fn apply_options(&mut self) {
+        let options = self.options;
+        self.probing = false;
+        let socket = self.engine.socket_mut();
+        socket.set_nagle_enabled(!options.no_delay);
+        socket.set_hop_limit(Some(options.ttl));
+        socket.set_keep_alive(options.keep_alive.then_some(options.keep_idle));
+    }
+
+    #[inline]
+    pub(crate) fn socket(&self) -> &tcp::Socket<'static> {
+        self.engine.socket()
+    }
+
+    #[inline]
+    pub(crate) fn state(&self) -> State {
+        self.engine.socket().state()
+    }
+
+    /// What the application could do.
+    pub(crate) fn readiness(&self) -> Readiness {
+        if self.error.is_some() {
+            return Readiness::all().difference(Readiness::READ_CLOSED);
+        }
+        let socket = self.engine.socket();
+        let state = socket.state();
+        if matches!(state, State::SynSent | State::SynReceived | State::Listen) {
+            return Readiness::empty();
+        }
+        let mut ready = Readiness::empty();
+        let read_closed = self.shut_read || !socket.may_recv();
+        if read_closed {
+            ready |= Readiness::READABLE | Readiness::READ_CLOSED;
+        } else if socket.can_recv() {
+            ready |= Readiness::READABLE;
+        }
+        if !socket.may_send() {
+            ready |= Readiness::WRITABLE;
+            if read_closed {
+                ready |= Readiness::HANGUP;
+            }
+        } else if socket.send_capacity() - socket.send_queue() >= socket.send_capacity() / 4 {
+            // A quarter of the ring at least, so that a writer is not woken for every segment.
+            ready |= Readiness::WRITABLE;
+        }
+        ready
+    }
+
+    /// Our own business after something happened: timeouts that smoltcp would apply to idle
+    /// connections too, and keepalive's two intervals.
+    fn tend(&mut self, now: Instant) {
+        let Options { keep_alive, keep_idle, keep_interval, keep_count, .. } = self.options;
+        let probing = keep_alive && now >= self.last_heard + keep_idle;
+        if probing != self.probing {
+            self.probing = probing;
+            let interval = if probing { keep_interval } else { keep_idle };
+            self.engine.socket_mut().set_keep_alive(Some(interval));
+        }
+        let socket = self.engine.socket_mut();
+        let awaits = match socket.state() {
+            State::SynSent => Some(CONNECT_TIMEOUT),
+            State::SynReceived | State::FinWait1 | State::Closing | State::LastAck => {
+                Some(PEER_TIMEOUT)
+            }
+            _ if socket.send_queue() > 0 => Some(PEER_TIMEOUT),
+            _ if keep_alive => Some(keep_idle + keep_interval * u32::from(keep_count)),
+            _ => None,
+        };
+        socket.set_timeout(awaits);
+    }
+}
+
+/// The smoltcp interfaces connections are polled through. They hold no addresses and no routes: that is
+/// decided before. They differ in what they believe the device can take.
+pub(crate) struct Machines {
+    /// The card cuts frames of 64 KiB.
+    large: Machine,
+    /// Software cuts them: 16 segments at a time keep a small ring busy and amortise enough.
+    medium: Machine,
+    /// A frame a segment, for a nearly full ring.
+    single: Machine,
+}
+
+/// 44 segments of 1460 bytes and headers: no runt behind the full ones.
+const LARGE: usize = 44 * 1460 + 40;
+/// Segments in a frame for software to cut.
+const MEDIUM_SEGMENTS: usize = 16;
+
+impl Machines {
+    pub(crate) fn new(seed: u64, now: Instant) -> Machines {
+        let machine = |limit: Option<usize>, n: u64| {
+            let mut config = Config::new(HardwareAddress::Ip);
+            config.random_seed = seed.wrapping_add(n);
+            let mut machine = Machine::new(config, &mut Capabilities::new(limit), now);
+            // It sees only what is for us.
+            machine.set_any_ip(true);
+            machine
+        };
+        const { assert!(LARGE <= ENGINE_MTU) };
+        Machines {
+            large: machine(Some(LARGE), 1),
+            medium: machine(Some(MEDIUM_SEGMENTS * 1460 + 40), 2),
+            single: machine(None, 3),
+        }
+    }
+
+    /// The one for a turn of a flow on this card.
+    #[inline]
+    fn choose(&mut self, nic: &dyn Nic, ipv6: bool) -> &mut Machine {
+        let feature =
+            if ipv6 { Feature::Tcp6Segmentation } else { Feature::TcpSegmentationOffload };
+        if nic.feature(feature).on && nic.max_segmented_frame().is_some_and(|max| max >= LARGE + 14)
+        {
+            &mut self.large
+        } else if nic.transmit_room() >= MEDIUM_SEGMENTS + 4 {
+            &mut self.medium
+        } else {
+            &mut self.single
+        }
+    }
+
+    /// For the context that smoltcp's connect wants, and for what is received.
+    pub(crate) fn any(&mut self) -> &mut Machine {
+        &mut self.single
+    }
+}
+
+impl Stack {
+    pub(crate) fn flow_mut(&mut self, index: u32) -> Option<&mut Flow> {
+        match self.slots.at_mut(index) {
+            Some(Slot::Flow(flow)) => Some(flow),
+            _ => None,
+        }
+    }
+
+    /// Gives a received segment to its flow. `packet` starts with the IP header, the TCP header is at
+    /// `tcp`; both are the whole packet and well-formed.
+    pub(crate) fn feed(&mut self, index: u32, packet: &mut [u8], tcp: usize, now: Instant) {
+        let Stack { slots, interfaces, machines, dirty, .. } = self;
+        let Some(Slot::Flow(flow)) = slots.at_mut(index) else { return };
+        let Some(interface) = interfaces.get_mut(flow.interface) else { return };
+        let flags = packet[tcp + 13];
+        let payload = packet.len() - tcp - usize::from(packet[tcp + 12] >> 4) * 4;
+        flow.last_heard = now;
+        if payload > 0 {
+            flow.fresh = true;
+            // A lone small segment's acknowledgement can wait for the answer; a merged one is many.
+            let merged = payload >= 2 * usize::from(flow.wire.segment);
+            let delay = if merged { Duration::ZERO } else { ACK_DELAY };
+            flow.engine.socket_mut().set_ack_delay(Some(delay));
+        } else if flags == crate::frame::tcp_flags::ACK {
+            split_acknowledgement(flow, interface, machines.any(), packet, tcp, now);
+        }
+        if flags & crate::frame::tcp_flags::ACK != 0 {
+            flow.wire.hear(&packet[tcp..]);
+        }
+        flow.wire.incoming(&mut packet[tcp..]);
+        deliver(flow, interface, machines.any(), packet, now);
+        if !flow.dirty {
+            flow.dirty = true;
+            dirty.push_back(index);
+        }
+        if flags & crate::frame::tcp_flags::RST != 0 {
+            self.settle(index, Some(Error::ConnectionReset), true, now);
+        }
+    }
+
+    /// Sends everything a connection has to send, up to a bound, and sees to the consequences.
+    /// `told`: what happens is news to the application.
+    pub(crate) fn turn(&mut self, index: u32, told: bool, now: Instant) {
+        let Stack { slots, interfaces, machines, timers, dirty, blocked, .. } = self;
+        let Some(Slot::Flow(flow)) = slots.at_mut(index) else { return };
+        let Some(interface) = interfaces.get_mut(flow.interface) else { return };
+        flow.tend(now);
+        if !flow.waiting {
+            let ipv6 = flow.wire.ip_len == 40;
+            let machine = machines.choose(&*interface.nic, ipv6);
+            let mut frames = 0;
+            let mut barren = 0;
+            loop {
+                match machine.poll_at(now, &flow.engine.set) {
+                    None => break,
+                    // Its end is ours to decide: smoltcp would throw unread bytes away.
+                    Some(at) if at != Instant::ZERO && flow.state() == State::TimeWait => break,
+                    Some(at) if at > now => {
+                        timers.arm_earlier(index, at);
+                        break;
+                    }
+                    Some(_) => {}
+                }
+                if frames >= FRAMES_PER_TURN {
+                    if !flow.dirty {
+                        flow.dirty = true;
+                        dirty.push_back(index);
+                    }
+                    break;
+                }
+                let mut line = Line {
+                    received: None,
+                    nic: &mut *interface.nic,
+                    egress: &mut interface.egress,
+                    wire: &mut flow.wire,
+                    refused: false,
+                    sent: 0,
+                };
+                machine.poll_egress(now, &mut line, &mut flow.engine.set);
+                let (sent, refused) = (line.sent, line.refused);
+                interface.unflushed |= sent > 0;
+                frames += sent;
+                if refused {
+                    if !flow.blocked {
+                        flow.blocked = true;
+                        blocked.push_back(index);
+                    }
+                    break;
+                }
+                if sent == 0 {
+                    // A state changed, or smoltcp says now and does nothing: do not spin.
+                    barren += 1;
+                    if barren > 2 {
+                        timers.arm_earlier(index, now + ACK_DELAY);
+                        break;
+                    }
+                }
+            }
+        }
+        self.settle(index, None, told, now);
+    }
+
+    /// Draws the consequences of a state smoltcp has reached. `cause`: why it may have been closed.
+    fn settle(&mut self, index: u32, cause: Option<Error>, told: bool, now: Instant) {
+        let Stack { slots, timers, time_wait, .. } = self;
+        let Some(Slot::Flow(flow)) = slots.at_mut(index) else { return };
+        let state = flow.state();
+        let before = core::mem::replace(&mut flow.last_state, state);
+        if let Some(deadline) = flow.deadline {
+            timers.arm_earlier(index, deadline);
+        }
+        match flow.phase {
+            Phase::HalfOpen(listener) => match state {
+                State::SynReceived => {}
+                State::Listen | State::Closed => return self.drop_half_open(index, listener),
+                _ => return self.established(index, listener, now),
+            },
+            Phase::Queued(_) if state == State::Closed => {
+                // Linux lets the application accept it and find the reset.
+                flow.error.get_or_insert(cause.unwrap_or(Error::TimedOut));
+            }
+            Phase::Queued(_) => {}
+            Phase::Connecting => match state {
+                State::SynSent | State::SynReceived => {}
+                State::Closed => {
+                    let refused = |error| match error {
+                        Error::ConnectionReset => Error::ConnectionRefused,
+                        other => other,
+                    };
+                    flow.error.get_or_insert(cause.map_or(Error::TimedOut, refused));
+                    flow.phase = Phase::Open;
+                }
+                _ => flow.phase = Phase::Open,
+            },
+            Phase::Open => {
+                let over = matches!(before, State::LastAck | State::TimeWait | State::Closing);
+                if state == State::Closed && before != State::Closed && !over {
+                    flow.error.get_or_insert(cause.unwrap_or(Error::TimedOut));
+                }
+            }
+            Phase::Orphan => {
+                let unread = flow.socket().recv_queue() > 0;
+                match state {
+                    State::TimeWait => {
+                        let Wire { sent_to, acknowledged, .. } = flow.wire;
+                        time_wait.insert(flow.key, sent_to, acknowledged, now);
+                        return self.remove_flow(index);
+                    }
+                    State::Closed if flow.socket().remote_endpoint().is_none() => {
+                        return self.remove_flow(index);
+                    }
+                    // Nobody will read it: the peer must know (RFC 9293, 3.6.1).
+                    _ if unread && state != State::Closed => {
+                        flow.engine.socket_mut().abort();
+                        self.mark_dirty(index);
+                        return;
+                    }
+                    State::FinWait2 if flow.deadline.is_none() => {
+                        let deadline = now + FIN_WAIT_TIMEOUT;
+                        flow.deadline = Some(deadline);
+                        timers.arm_earlier(index, deadline);
+                    }
+                    _ => {}
+                }
+                return;
+            }
+        }
+        let ready = flow.readiness();
+        let fresh = core::mem::take(&mut flow.fresh) && ready.contains(Readiness::READABLE);
+        let grown = !(ready - flow.reported).is_empty();
+        flow.reported = ready;
+        if told && (fresh || grown) && !matches!(flow.phase, Phase::Queued(_)) {
+            self.announce(index);
+        }
+    }
+
+    /// A flow's deadline or smoltcp's has come.
+    pub(crate) fn flow_timer(&mut self, index: u32, now: Instant) {
+        let Some(flow) = self.flow_mut(index) else { return };
+        if flow.deadline.is_some_and(|deadline| deadline <= now) {
+            flow.deadline = None;
+            match flow.phase {
+                Phase::HalfOpen(listener) => {
+                    self.statistics.half_open_expired += 1;
+                    return self.drop_half_open(index, listener);
+                }
+                Phase::Orphan => return self.remove_flow(index),
+                _ => {}
+            }
+        }
+        self.turn(index, true, now);
+    }
+
+    /// Puts a flow on the dirty list.
+    pub(crate) fn mark_dirty(&mut self, index: u32) {
+        if let Some(Slot::Flow(flow)) = self.slots.at_mut(index)
+            && !flow.dirty
+        {
+            flow.dirty = true;
+            self.dirty.push_back(index);
+        }
+    }
+
+    /// Ends a flow without a word on the wire, and gives its memory back.
+    pub(crate) fn remove_flow(&mut self, index: u32) {
+        let Some(Slot::Flow(flow)) = self.slots.at(index) else { return };
+        let key = flow.key;
+        self.flows.remove(&key, index);
+        self.timers.cancel(index);
+        if let Some(Slot::Flow(mut flow)) = self.slots.remove(index) {
+            let socket = flow.engine.socket_mut();
+            socket.abort();
+            self.buffers.give(flow.engine);
+        }
+    }
+
+    /// A flow failed: an ICMP error, no answer from the next hop, or its address is gone.
+    pub(crate) fn fail_flow(&mut self, index: u32, error: Error, now: Instant) {
+        let Some(flow) = self.flow_mut(index) else { return };
+        flow.waiting = false;
+        match flow.phase {
+            Phase::HalfOpen(listener) => self.drop_half_open(index, listener),
+            Phase::Orphan => self.remove_flow(index),
+            Phase::Connecting | Phase::Queued(_) | Phase::Open => {
+                flow.engine.socket_mut().abort();
+                self.settle(index, Some(error), true, now);
+            }
+        }
+    }
+}
+
+/// Runs one packet through smoltcp.
+#[inline]
+fn deliver(
+    flow: &mut Flow,
+    interface: &mut Interface,
+    machine: &mut Machine,
+    packet: &[u8],
+    now: Instant,
+) {
+    let mut line = Line {
+        received: Some(packet),
+        nic: &mut *interface.nic,
+        egress: &mut interface.egress,
+        wire: &mut flow.wire,
+        refused: false,
+        sent: 0,
+    };
+    machine.poll_ingress_single(now, &mut line, &mut flow.engine.set);
+    interface.unflushed |= line.sent > 0;
+}
+
+/// An acknowledgement of many segments at once counts as one in smoltcp's slow start, which then is
+/// nearly linear: peers behind TSO and GRO acknowledge 64 KiB at a time. So it is delivered in
+/// steps, but only while the congestion window is what holds the sender back: bytes are
+/// waiting that were never sent.
+fn split_acknowledgement(
+    flow: &mut Flow,
+    interface: &mut Interface,
+    machine: &mut Machine,
+    packet: &mut [u8],
+    tcp: usize,
+    now: Instant,
+) {
+    const MOST: u32 = 32;
+    let Some(&bytes) = packet[tcp + 8..].first_chunk::<4>() else { return };
+    let Wire { segment, heard_to, sent_to, offset, .. } = flow.wire;
+    let (acknowledged, segment) = (u32::from_be_bytes(bytes), u32::from(segment));
+    let advance = acknowledged.wrapping_sub(heard_to);
+    if advance <= 2 * segment
+        || before(acknowledged, heard_to)
+        || before(sent_to, acknowledged)
+        || flow.socket().send_queue() <= sent_to.wrapping_sub(heard_to) as usize
+    {
+        return;
+    }
+    let steps = (advance / segment).min(MOST);
+    let step = advance / steps;
+    for n in 1..steps {
+        let part = heard_to.wrapping_add(step * n).wrapping_sub(offset);
+        packet[tcp + 8..tcp + 12].copy_from_slice(&part.to_be_bytes());
+        deliver(flow, interface, machine, packet, now);
+    }
+    packet[tcp + 8..tcp + 12].copy_from_slice(&bytes);
+}
+
+/// The family's IP header length.
+pub(crate) fn ip_len(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 20 } else { 40 }
+}
+
+/// Bytes of TCP payload in a segment of a packet of `mtu` bytes.
+pub(crate) fn segment_of(mtu: usize, address: IpAddr) -> u16 {
+    mtu.saturating_sub(usize::from(ip_len(address)) + 20).clamp(48, 0xffff - 60) as u16
+}
