@@ -31,7 +31,7 @@ mod timer;
 
 #[cfg(target_os = "hermit")]
 mod abi;
-#[cfg(target_os = "hermit")]
+#[cfg(any(target_os = "hermit", test))]
 mod arch;
 #[cfg(target_os = "hermit")]
 mod boot;
@@ -47,6 +47,8 @@ mod descriptor;
 mod devices;
 #[cfg(target_os = "hermit")]
 mod entropy;
+#[cfg(any(all(target_os = "hermit", target_arch = "aarch64"), test))]
+mod fdt;
 #[cfg(target_os = "hermit")]
 mod files;
 #[cfg(target_os = "hermit")]

@@ -256,8 +256,7 @@ unsafe extern "C" {
 
 /// The unmapped pages below the boot stack and the interrupt stack.
 pub(super) fn stack_guards() -> [Range<usize>; 2] {
-    // SAFETY: only the addresses are taken.
-    let guards = unsafe { [&raw const boot_stack_guard, &raw const interrupt_stack_guard] };
+    let guards = [&raw const boot_stack_guard, &raw const interrupt_stack_guard];
     guards.map(|guard| guard as usize..guard as usize + PAGE)
 }
 

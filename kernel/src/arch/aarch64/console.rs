@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use super::mmio::{read8, read16, read32, write8, write16, write32};
 use super::mmu;
+use crate::arch::Trigger;
 use crate::fdt::machine::{Uart, UartKind};
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
@@ -176,7 +177,7 @@ pub fn console_read() -> Option<u8> {
 }
 
 /// The line that input arrives on; the UART raises it from now on.
-pub fn console_interrupt() -> Option<u32> {
+pub fn console_interrupt() -> Option<(u32, Trigger)> {
     let base = BASE.load(Ordering::Relaxed);
     match KIND.load(Ordering::Relaxed) {
         PL011 => {
@@ -192,6 +193,6 @@ pub fn console_interrupt() -> Option<u32> {
     }
     match LINE.load(Ordering::Relaxed) {
         0 => None,
-        line => Some(line),
+        line => Some((line, Trigger::Level)),
     }
 }

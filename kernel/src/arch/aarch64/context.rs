@@ -4,31 +4,19 @@ use core::arch::naked_asm;
 
 /// A thread that is not running: where it keeps its callee-saved registers.
 #[repr(transparent)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Context(usize);
 
 /// Bytes of the frame: x19 to x30, d8 to d15. [AAPCS64 6.1]
 const FRAME: usize = 160;
 
-impl Context {
-    /// A place for [`switch`] to save into.
-    pub const fn empty() -> Context {
-        Context(0)
-    }
-}
-
 /// Makes a thread that will run `entry(argument)`, interrupts enabled, on the stack ending at
 /// `stack_top`.
 ///
-/// # Safety
-/// The stack is writable, its own, and large enough; `stack_top` is divisible by 16.
-pub unsafe fn new_context(
-    stack_top: usize,
-    entry: extern "C" fn(usize) -> !,
-    argument: usize,
-) -> Context {
+/// That ends a stack made for this thread, divisible by 16; what lies below is overwritten.
+pub fn new_context(stack_top: usize, entry: extern "C" fn(usize) -> !, argument: usize) -> Context {
     let frame = (stack_top - FRAME) as *mut usize;
-    // SAFETY: the frame lies within the stack, which the caller gives up.
+    // SAFETY: the frame lies within the stack, which by contract nobody uses yet.
     unsafe {
         frame.write_bytes(0, FRAME / 8);
         // In the order of `switch`: x19, x20 … x29, x30.

@@ -182,7 +182,10 @@ impl Tables {
         unsafe { table.write_bytes(0, ENTRIES) };
         Ok(table)
     }
+}
 
+#[cfg(test)]
+impl Tables {
     /// The descriptor that translates `address` and the level it was found at.
     pub(crate) fn lookup(&self, address: usize) -> Option<(u64, usize)> {
         let mut table = self.root;

@@ -52,7 +52,7 @@ pub fn monotonic_ns() -> u64 {
 
 #[inline]
 fn scale(value: u64, factor: u64) -> u64 {
-    (u128::from(value) * u128::from(factor) >> 32) as u64
+    ((u128::from(value) * u128::from(factor)) >> 32) as u64
 }
 
 /// Arms the one-shot timer for a [`monotonic_ns`] time, or stops it.
