@@ -115,6 +115,7 @@ fn interrupts_come_only_when_asked_for_and_not_suppressed() {
 #[test]
 fn without_polling_disabled_the_ring_is_looked_at_by_itself() {
     let mut bench = Bench::new(Chip::VT6102);
+    bench.ram.descriptor(TX_RING, [0; 4]);
     bench.start();
     bench.w8(0x09, 0x04);
     bench.later(Duration::ZERO);
