@@ -74,6 +74,11 @@ pub fn timer_fired() {
     raise(Source::Timer as u8);
 }
 
+/// Leaves a source's work for the next time deferred work is looked at, without asking for that.
+pub fn set_pending(source: Source) {
+    PENDING.fetch_or(source as u32, Ordering::Relaxed);
+}
+
 /// Marks a source's work as due, from anywhere.
 pub fn raise_source(source: Source) {
     raise(source as u8);

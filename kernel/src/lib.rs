@@ -17,11 +17,12 @@
 
 #![cfg_attr(not(any(test, not(target_os = "hermit"))), no_std)]
 #![cfg_attr(not(target_os = "hermit"), allow(dead_code))]
-// Nobody calls this crate by path: `pub` says "for the other modules".
+// Hardly anybody calls this crate by path (`poller` is for that): `pub` says "for the other modules".
 #![allow(unreachable_pub)]
 
 extern crate alloc;
 
+mod address;
 mod arguments;
 mod cpio;
 mod futex;
@@ -61,6 +62,8 @@ mod memory;
 mod net;
 #[cfg(target_os = "hermit")]
 mod panic;
+#[cfg(target_os = "hermit")]
+pub mod poller;
 #[cfg(target_os = "hermit")]
 mod preempt;
 #[cfg(target_os = "hermit")]

@@ -64,7 +64,7 @@ pub fn start(boot: BootInformation) -> ! {
     console::initialize();
     net::initialize(&arguments);
     devices::discover(&boot);
-    net::configured(&arguments);
+    net::configured();
 
     PROGRAM.store(alloc::boxed::Box::into_raw(program(&arguments).into()), Ordering::Relaxed);
     let stack = MAIN_STACK.min(memory::total() / 16);

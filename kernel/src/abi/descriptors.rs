@@ -17,7 +17,7 @@ use crate::thread::{self, Wake, wait::WaitList};
 use crate::{console, preempt, time};
 
 /// Waits on a list, unless the description is non-blocking.
-pub(super) fn wait(
+fn wait(
     description: &Description,
     list: &WaitList,
     exclusive: bool,
@@ -48,7 +48,7 @@ fn read_description(description: &Description, buffer: &mut [u8]) -> Result<usiz
             }
         }
         Object::Output => Err(EBADF),
-        Object::Socket(socket) => crate::net::receive(description, socket, buffer, 0),
+        Object::Socket(socket) => crate::net::receive(description, socket, buffer, false),
         Object::Event(event) => read_event(description, event, buffer),
         Object::File(file) => {
             if file.entry.is_directory() {
@@ -364,7 +364,7 @@ extern "C" fn sys_lseek(fd: i32, offset: isize, whence: i32) -> isize {
 }
 
 /// What could be done without waiting, as `poll` bits.
-fn readiness(description: &Description) -> i16 {
+pub fn readiness(description: &Description) -> i16 {
     const BOTH: i16 = POLLIN | POLLRDNORM;
     const WRITE: i16 = POLLOUT | POLLWRNORM;
     match &description.object {
@@ -381,7 +381,7 @@ fn readiness(description: &Description) -> i16 {
 }
 
 /// Where to wait for the readiness of a description to change.
-fn waiters(description: &Description) -> &WaitList {
+pub fn wait_list(description: &Description) -> &WaitList {
     match description.object {
         Object::Input => console::readers(),
         _ => &description.waiters,
@@ -448,10 +448,10 @@ fn poll(list: &mut [pollfd], at_once: bool, deadline: Option<u64>) -> Result<i32
         let mut held: alloc::vec::Vec<Rc<Description>> = alloc::vec::Vec::new();
         held.try_reserve(list.len()).map_err(|_| ENOMEM)?;
         held.extend(list.iter().filter_map(|entry| descriptor::get(entry.fd).ok()));
-        let entered = held.iter().all(|description| waiters(description).enter(false));
+        let entered = held.iter().all(|description| wait_list(description).enter(false));
         let wake = if entered { thread::block(deadline) } else { Wake::Woken };
         for description in &held {
-            waiters(description).leave();
+            wait_list(description).leave();
         }
         if !entered {
             return Err(ENOMEM);

@@ -8,8 +8,12 @@ mod descriptors;
 mod files;
 mod heap;
 mod process;
+mod resolve;
+mod sockets;
 mod sync;
 mod threads;
+
+pub use descriptors::{readiness, wait_list};
 
 use hermit_abi::errno::{EFAULT, EINVAL};
 use hermit_abi::timespec;

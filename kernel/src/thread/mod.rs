@@ -379,7 +379,7 @@ pub fn yield_now() {
     match announced {
         None => {
             // Alone: at least look at what came in.
-            if preempt::take_mark() {
+            if preempt::take_mark() || interrupt::is_pending() {
                 deferred();
             }
         }
@@ -509,7 +509,7 @@ fn deferred() {
 /// Returns when it is this thread's turn again.
 fn reschedule() {
     loop {
-        if preempt::take_mark() {
+        if preempt::take_mark() || interrupt::is_pending() {
             deferred();
         }
         let next = THREADS.with(|threads| {

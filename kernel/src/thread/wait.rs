@@ -1,15 +1,18 @@
 //! [`WaitList`]: the threads that wait for something to happen to one object.
 
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
+use crate::poller::Watch;
 use crate::thread::{self, Slot, Wake};
 
 /// Threads waiting on an object. A thread that waits on several (`poll`) is on several lists; woken
 /// by one, it takes itself off all.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct WaitList {
     waiters: RefCell<Vec<Waiter>>,
+    watches: RefCell<Vec<Rc<Watch>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +25,7 @@ struct Waiter {
 impl WaitList {
     /// An empty list.
     pub const fn new() -> WaitList {
-        WaitList { waiters: RefCell::new(Vec::new()) }
+        WaitList { waiters: RefCell::new(Vec::new()), watches: RefCell::new(Vec::new()) }
     }
 
     /// Puts the running thread on the list. False: no memory for the entry.
@@ -52,6 +55,24 @@ impl WaitList {
                 thread::wake(waiter.slot);
             }
         }
+        if !self.watches.borrow().is_empty() {
+            self.watches.borrow_mut().retain(Watch::notify);
+        }
+    }
+
+    /// Has a [`Poller`](crate::poller::Poller) told of every wake-up. False: no memory for the entry.
+    pub fn watch(&self, watch: Rc<Watch>) -> bool {
+        let mut watches = self.watches.borrow_mut();
+        if watches.try_reserve(1).is_err() {
+            return false;
+        }
+        watches.push(watch);
+        true
+    }
+
+    /// Ends that.
+    pub fn unwatch(&self, watch: &Rc<Watch>) {
+        self.watches.borrow_mut().retain(|other| !Rc::ptr_eq(other, watch));
     }
 
     /// Waits for one [`wake`](Self::wake), or the deadline. Preemption is off since before the caller

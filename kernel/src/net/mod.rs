@@ -1,0 +1,234 @@
+//! The network between system calls and the stack.
+//!
+//! The stack never waits; this does. A call that would block puts its thread on the socket's wait list and is
+//! tried again when the stack reports an event of that socket. A turn of the stack ([`turn`]) is deferred work of
+//! the cards' interrupts and of the network's timer; it runs on whatever stack the CPU is on.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::rc::{Rc, Weak};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use trireme_netstack::ipconfig::Plan;
+use trireme_netstack::{Config, Error, Event, Instant, QueryId, SocketId, Stack};
+use trireme_nic::Nic;
+
+use crate::arguments::Arguments;
+use crate::cell::Kernel;
+use crate::descriptor::{Description, Errno};
+use crate::interrupt::{self, Source};
+use crate::thread::wait::WaitList;
+use crate::{entropy, memory, thread, time};
+
+mod options;
+mod resolve;
+mod socket;
+
+pub use crate::address::{from_c, to_c};
+pub use options::{get_option, set_option};
+pub use resolve::resolve;
+pub use socket::{
+    Socket, accept, available, bind, connect, listen, local_address, open, peer_address, poll_bits,
+    receive, receive_from, send, send_to, send_vectored, shutdown,
+};
+
+/// While frames are left over after a turn, the next comes after this long at the latest, in nanoseconds: the
+/// program is to have the CPU in between, or a flood could keep it away for ever.
+const BREATH_NS: u64 = 100_000;
+
+struct Network {
+    stack: Stack,
+    plan: Plan,
+    cards: usize,
+    /// Who is behind each socket, by its index in the stack's table.
+    sockets: Vec<Option<(SocketId, Weak<Description>)>>,
+    /// Name lookups under way.
+    queries: Vec<(QueryId, Rc<WaitList>)>,
+    /// What the network's timer is set to.
+    armed: Option<Instant>,
+}
+
+// SAFETY: the reference-counted parts are touched by kernel code only, on the one CPU, with preemption off.
+unsafe impl Send for Network {}
+
+static NETWORK: Kernel<Option<Network>> = Kernel::new(None);
+
+fn now() -> Instant {
+    Instant::from_micros((time::monotonic_ns() / 1000) as i64)
+}
+
+/// Makes the stack. The socket buffers' share of memory is a quarter.
+pub fn initialize(arguments: &Arguments<'_>) {
+    let mut seed = [0; 32];
+    entropy::fill(&mut seed);
+    let mut plan = Plan::new();
+    for value in &arguments.ip {
+        if let Err(error) = plan.add(value) {
+            log::error!("ip={value}: {error}; ignored");
+        }
+    }
+    let config = Config {
+        seed,
+        buffer_budget: memory::total() / 4,
+        hostname: arguments.hostname.unwrap_or("trireme").to_string(),
+    };
+    let stack = Stack::new(config, now());
+    let network =
+        Network { stack, plan, cards: 0, sockets: Vec::new(), queries: Vec::new(), armed: None };
+    NETWORK.with(|slot| *slot = Some(network));
+}
+
+/// Takes a card into service as the next interface, `eth0`, `eth1`, …
+pub fn add_card(nic: Box<dyn Nic>) {
+    NETWORK.with(|slot| {
+        let Some(network) = slot else { return };
+        let name = format!("eth{}", network.cards);
+        let addressing = network.plan.addressing(&name);
+        let info = nic.driver_info();
+        let mac = nic.mac_address();
+        log::info!(
+            "{name}: {} ({}), {}",
+            info.driver,
+            info.chip,
+            format!("{mac:02x?}").replace(", ", ":")
+        );
+        network.stack.add_interface(nic, addressing, now());
+        network.cards += 1;
+    });
+    // Its first turn: it may want to send, and it arms the card's interrupt.
+    interrupt::raise_source(Source::Network);
+}
+
+/// All cards are there: says what of the arguments concerned none.
+pub fn configured() {
+    NETWORK.with(|slot| {
+        let Some(network) = slot else { return };
+        if network.cards == 0 {
+            log::warn!("no network card found");
+        }
+        for unused in network.plan.unused() {
+            log::warn!("ip={unused}: no such card");
+        }
+    });
+}
+
+/// A turn of the stack.
+pub fn turn() {
+    NETWORK.with(|slot| {
+        let Some(network) = slot else { return };
+        let poll = network.stack.poll(now());
+        network.deliver();
+        if poll.again {
+            interrupt::set_pending(Source::Network);
+            network.armed = None;
+            thread::set_network_timer(Some(time::deadline_after(BREATH_NS)));
+        } else {
+            network.arm(poll.wake_at);
+            interrupt::unmask(Source::Network);
+        }
+    });
+}
+
+impl Network {
+    /// Wakes those whose sockets or lookups changed.
+    fn deliver(&mut self) {
+        while let Some(event) = self.stack.next_event() {
+            match event {
+                Event::Socket(id) => {
+                    let behind = self.sockets.get(id.index() as usize).and_then(Option::as_ref);
+                    if let Some((_, description)) = behind.filter(|(of, _)| *of == id)
+                        && let Some(description) = description.upgrade()
+                    {
+                        description.waiters.wake();
+                    }
+                }
+                Event::Query(id) => {
+                    if let Some((_, waiters)) = self.queries.iter().find(|(of, _)| *of == id) {
+                        waiters.wake();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sets the network's timer if it changed.
+    fn arm(&mut self, at: Option<Instant>) {
+        if at != self.armed {
+            self.armed = at;
+            let ns = at.map(|at| (at.total_micros().max(0) as u64).saturating_mul(1000));
+            thread::set_network_timer(ns);
+        }
+    }
+}
+
+/// Runs a call of the stack, then does what it may have made necessary.
+#[inline]
+fn with_stack<R>(call: impl FnOnce(&mut Stack, Instant) -> R) -> R {
+    NETWORK.with(|slot| {
+        let network = slot.as_mut().expect("the network is initialised before any program runs");
+        let result = call(&mut network.stack, now());
+        network.deliver();
+        // While frames are left over, the timer is set to the next turn already.
+        if !interrupt::is_pending() {
+            let wake_at = network.stack.wake_at();
+            network.arm(wake_at);
+        }
+        result
+    })
+}
+
+/// Notes who is behind a socket.
+fn enter(id: SocketId, description: &Rc<Description>) -> Result<(), Errno> {
+    NETWORK.with(|slot| {
+        let network = slot.as_mut().ok_or(hermit_abi::errno::ENODEV)?;
+        let at = id.index() as usize;
+        if at >= network.sockets.len() {
+            let more = at + 1 - network.sockets.len();
+            network.sockets.try_reserve(more).map_err(|_| hermit_abi::errno::ENOMEM)?;
+            network.sockets.resize(at + 1, None);
+        }
+        network.sockets[at] = Some((id, Rc::downgrade(description)));
+        Ok(())
+    })
+}
+
+/// Forgets who was behind a socket.
+fn leave(id: SocketId) {
+    NETWORK.with(|slot| {
+        if let Some(network) = slot
+            && let Some(entry) = network.sockets.get_mut(id.index() as usize)
+            && entry.as_ref().is_some_and(|(of, _)| *of == id)
+        {
+            *entry = None;
+        }
+    });
+}
+
+/// The `errno` of a stack's error.
+fn errno(error: Error) -> Errno {
+    use hermit_abi::errno as e;
+    match error {
+        Error::WouldBlock => e::EAGAIN,
+        Error::InProgress => e::EINPROGRESS,
+        Error::ConnectionRefused => e::ECONNREFUSED,
+        Error::ConnectionReset => e::ECONNRESET,
+        Error::ConnectionAborted => e::ECONNABORTED,
+        Error::NotConnected => e::ENOTCONN,
+        Error::AlreadyConnected => e::EISCONN,
+        Error::AddressInUse => e::EADDRINUSE,
+        Error::AddressNotAvailable => e::EADDRNOTAVAIL,
+        Error::NetworkUnreachable => e::ENETUNREACH,
+        Error::HostUnreachable => e::EHOSTUNREACH,
+        Error::TimedOut => e::ETIMEDOUT,
+        Error::BrokenPipe => e::EPIPE,
+        Error::MessageTooLong => e::EMSGSIZE,
+        Error::NoBufferSpace => e::ENOBUFS,
+        Error::InvalidArgument => e::EINVAL,
+        Error::NotSupported => e::EOPNOTSUPP,
+        Error::BadDescriptor => e::EBADF,
+        Error::PermissionDenied => e::EACCES,
+        Error::NameNotFound => e::ENOENT,
+        Error::TryAgain => e::EAGAIN,
+    }
+}
