@@ -70,6 +70,13 @@ pub(crate) fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | (b & 0xff), c)
 }
 
+/// The link-local address made of a MAC address (RFC 4291, appendix A).
+pub(crate) fn link_local(mac: MacAddress) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac;
+    let half = |hi: u8, lo: u8| u16::from(hi) << 8 | u16::from(lo);
+    Ipv6Addr::new(0xfe80, 0, 0, 0, half(a ^ 2, b), half(c, 0xff), half(0xfe, d), half(e, f))
+}
+
 /// `fe80::/10`.
 pub(crate) fn is_link_local(address: Ipv6Addr) -> bool {
     address.segments()[0] & 0xffc0 == 0xfe80

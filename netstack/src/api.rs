@@ -586,7 +586,7 @@ impl Stack {
                     self.connected.remove(&flow, index);
                 }
                 for (interface, group) in groups {
-                    self.leave(interface, group, now);
+                    self.leave(interface, group);
                 }
                 self.buffers.release(capacity);
                 self.slots.remove(index);

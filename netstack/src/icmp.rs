@@ -240,6 +240,7 @@ impl Stack {
         let (Some(heard), IpAddr::V6(source)) = (Nd::parse(message), headers.source) else {
             return;
         };
+        self.claimed(interface, &heard, source, now);
         let action = self.interfaces[interface].nd(heard, source, now);
         self.act(interface, action, now);
     }

@@ -92,7 +92,7 @@ impl Stack {
         link_cast: bool,
         now: Instant,
     ) {
-        if self.configuration_datagram(interface, headers, &datagram, now) {
+        if self.configuration_datagram(interface, &datagram, now) {
             return;
         }
         if !is_plausible_source(datagram.source) {

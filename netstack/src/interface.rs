@@ -2,6 +2,7 @@
 
 use crate::address::{BROADCAST_MAC, Cidr, is_link_local, multicast_mac, solicited_node};
 use crate::arp::{self, Arp};
+use crate::configure::Setup;
 use crate::egress::Egress;
 use crate::frame::{ethertype, protocol};
 use crate::hash::Key;
@@ -40,6 +41,11 @@ pub(crate) struct Interface {
     pub(crate) routers: Vec<IpAddr>,
     pub(crate) neighbours: Neighbours,
     pub(crate) groups: Groups,
+    /// Addresses we are about to take: their solicited-node groups are heard.
+    pub(crate) tentative: Vec<Ipv6Addr>,
+    /// What DHCP or routers say, if less than the card's.
+    pub(crate) advertised_mtu: Option<u16>,
+    pub(crate) setup: Option<Box<Setup>>,
     /// Delivers to ourselves; needs no neighbours.
     pub(crate) loopback: bool,
     /// Something was queued since the doorbell was last rung.
@@ -57,13 +63,17 @@ impl Interface {
             routers: Vec::new(),
             neighbours: Neighbours::new(key),
             groups: Groups::new(),
+            tentative: Vec::new(),
+            advertised_mtu: None,
+            setup: None,
             loopback,
             unflushed: false,
         }
     }
 
     pub(crate) fn mtu(&self) -> usize {
-        usize::from(self.nic.mtu())
+        let mtu = self.nic.mtu();
+        usize::from(self.advertised_mtu.map_or(mtu, |told| told.min(mtu)))
     }
 
     /// What `destination` is to us.
@@ -104,6 +114,7 @@ impl Interface {
     fn is_ipv6_group(&self, group: Ipv6Addr) -> bool {
         group == Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)
             || self.groups.contains(IpAddr::V6(group))
+            || self.tentative.iter().any(|address| solicited_node(*address) == group)
             || self.addresses.iter().any(|cidr| match cidr.address {
                 IpAddr::V6(address) => solicited_node(address) == group,
                 IpAddr::V4(_) => false,

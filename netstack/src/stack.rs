@@ -20,6 +20,7 @@ use crate::tcp::{Flow, Machines};
 use crate::timer::Timers;
 use crate::timewait::TimeWait;
 use crate::udp::Datagram;
+use crate::{dns, ntp};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -80,6 +81,13 @@ pub(crate) enum Slot {
 pub struct Stack {
     /// Loopback first, then eth0, eth1, …
     pub(crate) interfaces: Vec<Interface>,
+    pub(crate) hostname: String,
+    pub(crate) resolver: dns::Resolver,
+    pub(crate) ntp: ntp::Client,
+    /// Given by the boot arguments.
+    pub(crate) time_servers: Vec<IpAddr>,
+    /// When the resolver or the NTP client has something to do.
+    pub(crate) services_due: Option<Instant>,
     pub(crate) slots: Slab<Slot>,
     /// TCP connections.
     pub(crate) flows: Flows,
@@ -125,6 +133,11 @@ impl Stack {
         let mut random = Random::new(key(0));
         let mut stack = Stack {
             interfaces: Vec::new(),
+            hostname: config.hostname,
+            resolver: dns::Resolver::new(),
+            ntp: ntp::Client::new(now),
+            time_servers: Vec::new(),
+            services_due: None,
             slots: Slab::new(),
             flows: Flows::new(key(1)),
             connected: Flows::new(key(2)),
@@ -168,7 +181,8 @@ impl Stack {
         let number = place - 1;
         let key = self.neighbour_key;
         self.interfaces.push(Interface::new(format!("eth{number}"), nic, key, false));
-        self.configure(place, &addressing, now);
+        self.configure(place, addressing, now);
+        self.interfaces[place].flush();
         number
     }
 
@@ -251,7 +265,21 @@ impl Stack {
         if self.reassembly.due().is_some_and(|due| due <= now) {
             self.statistics.reassembly_timeouts += self.reassembly.expire(now) as u64;
         }
+        if self.services_due.is_some_and(|due| due <= now) {
+            self.services_tick(now);
+        }
         for n in 0..self.interfaces.len() {
+            if self.interfaces[n].link_came_up() {
+                self.link_up(n, now);
+            }
+            if self.interfaces[n].setup_due().is_some_and(|due| due <= now) {
+                self.configuration_tick(n, now);
+            }
+            if self.interfaces[n].groups.due().is_some_and(|due| due <= now) {
+                while let Some((group, report)) = self.interfaces[n].groups.next_report(now) {
+                    self.interfaces[n].report(group, report);
+                }
+            }
             if self.interfaces[n].neighbours.due().is_some_and(|due| due <= now) {
                 let mut actions = core::mem::take(&mut self.actions);
                 self.interfaces[n].neighbours.tick(now, &mut actions);
@@ -318,8 +346,11 @@ impl Stack {
         consider(self.time_wait.due());
         consider(self.paths.due());
         consider(self.reassembly.due());
+        consider(self.services_due);
         for interface in &self.interfaces {
             consider(interface.neighbours.due());
+            consider(interface.groups.due());
+            consider(interface.setup_due());
             consider(interface.nic.service_at().map(|us| Instant::from_micros(us as i64)));
         }
         at
