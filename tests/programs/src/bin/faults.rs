@@ -6,8 +6,9 @@ use std::hint::black_box;
 use trireme_test_programs as _;
 
 fn main() {
-    let what =
-        env::args().nth(1).expect("an argument: panic, null, stack, data, code, abort or divide");
+    let what = env::args()
+        .nth(1)
+        .expect("an argument: panic, null, stack, thread-stack, data, code, abort or memory");
     println!("about to do {what}");
     match what.as_str() {
         "panic" => panic!("wanted by the test"),
@@ -20,6 +21,7 @@ fn main() {
         "data" => run_data(),
         "code" => write_code(),
         "abort" => std::process::abort(),
+        "memory" => memory(),
         other => println!("no fault called {other}"),
     }
     println!("survived {what}");
@@ -37,6 +39,15 @@ fn null() {
 fn stack(depth: u64) -> u64 {
     let frame = black_box([depth; 64]);
     stack(depth + 1) + frame[7]
+}
+
+/// Keeps blocks, each touched, until there is no more memory (or, on a machine with plenty, 1 GiB is kept).
+fn memory() {
+    let mut kept = Vec::new();
+    for turn in 0..1024 {
+        kept.push(vec![turn as u8; 1 << 20]);
+        black_box(&kept);
+    }
 }
 
 fn run_data() {
