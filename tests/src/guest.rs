@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,13 @@ struct ConsoleState {
     ended: bool,
 }
 
+impl Console {
+    /// A test that fails while it looks at the console leaves it as good as it was.
+    fn lock(&self) -> MutexGuard<'_, ConsoleState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Guest {
     /// Boots the machine.
     pub fn boot(machine: &Machine) -> Guest {
@@ -51,14 +58,14 @@ impl Guest {
 
     /// Everything the guest (and QEMU) printed so far.
     pub fn console(&self) -> String {
-        let state = self.console.state.lock().expect("the collector does not panic");
+        let state = self.console.lock();
         String::from_utf8_lossy(&state.text).into_owned()
     }
 
     /// Waits until the console shows `text`. Panics after `limit`, or when the guest ends without it.
     pub fn wait_for(&self, text: &str, limit: Duration) {
         let deadline = Instant::now() + limit;
-        let mut state = self.console.state.lock().expect("the collector does not panic");
+        let mut state = self.console.lock();
         loop {
             if find(&state.text, text.as_bytes()) {
                 return;
@@ -66,7 +73,8 @@ impl Guest {
             assert!(!state.ended, "the guest ended without {text:?}");
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(!left.is_zero(), "no {text:?} on the console within {limit:?}");
-            state = self.console.changed.wait_timeout(state, left).expect("as above").0;
+            let waited = self.console.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -126,7 +134,7 @@ fn collect(mut pipe: impl Read + Send + 'static, console: Arc<Console>, is_conso
         let mut buffer = [0; 4096];
         loop {
             let length = pipe.read(&mut buffer).unwrap_or(0);
-            let mut state = console.state.lock().expect("nobody panics with it held");
+            let mut state = console.lock();
             let room = CONSOLE_LIMIT.saturating_sub(state.text.len());
             state.text.extend_from_slice(&buffer[..length.min(room)]);
             state.ended |= is_console && length == 0;
