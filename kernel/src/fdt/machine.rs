@@ -126,22 +126,22 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn see(&mut self, place: &Place<'a>) {
+    fn see(&mut self, place: &Place<'a, '_>) {
         if place.parent().is_none() {
             self.dma_coherent = place.dma_coherent();
             return;
         }
-        let name = place.node.name();
-        if is_memory(place) {
+        if !place.enabled() {
+            return;
+        }
+        if place.is_memory() {
             for range in (0..MAX_RANGES).map_while(|index| place.reg(index)) {
                 if !range.is_empty() {
                     let _ = self.memory.try_push(range);
                 }
             }
-        } else if name == "reserved-memory" || !place.enabled() {
-            return;
         }
-        if place.parent().is_some_and(|bus| bus.name() == "reserved-memory") {
+        if place.parent().is_some_and(|bus| bus.node.name() == "reserved-memory") {
             // A node with `size` but no `reg` asks for memory to be found; nothing here needs it.
             for range in (0..MAX_RANGES).map_while(|index| place.reg(index)) {
                 self.reserve(range.start, range.end - range.start);
@@ -178,7 +178,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn gic(&mut self, place: &Place<'a>, version: u8) {
+    fn gic(&mut self, place: &Place<'a, '_>, version: u8) {
         let Some(distributor) = place.reg(0) else {
             return;
         };
@@ -206,14 +206,13 @@ impl<'a> Machine<'a> {
         {
             self.initrd = Some(start..end);
         }
-        self.console = text(chosen, "stdout-path")
-            .and_then(|path| find(tree, path))
-            .and_then(|place| uart(&place));
+        self.console =
+            text(chosen, "stdout-path").and_then(|path| find(tree, path, uart)).flatten();
     }
 }
 
 /// The console UART a node describes, if it is one that can be driven.
-pub(crate) fn uart(place: &Place<'_>) -> Option<Uart> {
+pub(crate) fn uart(place: &Place<'_, '_>) -> Option<Uart> {
     let kind =
         place.compatible().find_map(|name| UARTS.iter().find(|(known, _)| *known == name))?.1;
     Some(Uart {
@@ -224,10 +223,6 @@ pub(crate) fn uart(place: &Place<'_>) -> Option<Uart> {
         // RZ/G2L's has a line for each cause: ERI, RXI, TXI, BRI, DRI, TEI; R-Car's one for all.
         interrupt: place.interrupt(if kind == UartKind::ScifDense { 1 } else { 0 }),
     })
-}
-
-fn is_memory(place: &Place<'_>) -> bool {
-    text(&place.node, "device_type") == Some("memory") && place.enabled()
 }
 
 /// Free memory: `memory` without `taken`, whole pages only, at most `N` ranges in ascending order.

@@ -39,13 +39,25 @@ pub(crate) struct Interrupt {
 }
 
 /// A node together with the buses above it.
+///
+/// The properties that nearly every question needs are looked up once: a property is found by reading
+/// all before it, names included, so boot would otherwise spend most of its time here.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Place<'a, 'p> {
     /// The node itself.
     pub node: FdtNode<'a>,
-    /// Its ancestors, the root first; `depth` of them.
-    above: [Option<FdtNode<'a>>; MAX_DEPTH],
+    parent: Option<&'p Place<'a, 'p>>,
     depth: usize,
+    compatible: &'a [u8],
+    device_type: &'a [u8],
+    reg: &'a [u8],
+    interrupts: &'a [u8],
+    /// `None`: the bus is not part of its parent's address space.
+    ranges: Option<&'a [u8]>,
+    /// `#address-cells` and `#size-cells`, for its children.
+    cells: (usize, usize),
+    enabled: bool,
+    dma_coherent: bool,
 }
 
 /// Opens the blob at `address`; `None` if nothing there is a device tree or its structure is broken.
@@ -70,23 +82,27 @@ pub(crate) unsafe fn open(address: *const u8, limit: usize) -> Option<Fdt<'stati
 }
 
 /// Calls `visit` for each node, parents before children.
-pub(crate) fn walk<'a>(tree: Fdt<'a>, visit: &mut dyn FnMut(&Place<'a>)) {
-    let root = Place { node: tree.root(), above: [None; MAX_DEPTH], depth: 0 };
-    descend(&root, visit);
+pub(crate) fn walk<'a>(tree: Fdt<'a>, visit: &mut dyn FnMut(&Place<'a, '_>)) {
+    descend(&Place::new(tree.root(), None), visit);
 }
 
-fn descend<'a>(place: &Place<'a>, visit: &mut dyn FnMut(&Place<'a>)) {
+fn descend<'a>(place: &Place<'a, '_>, visit: &mut dyn FnMut(&Place<'a, '_>)) {
     visit(place);
     if place.depth + 1 == MAX_DEPTH {
         return;
     }
     for child in place.node.children() {
-        descend(&place.child(child), visit);
+        descend(&Place::new(child, Some(place)), visit);
     }
 }
 
-/// The node at `path`, which may start with an alias and end in options (`serial0:115200n8`).
-pub(crate) fn find<'a>(tree: Fdt<'a>, path: &str) -> Option<Place<'a>> {
+/// Calls `use_place` with the node at `path`, which may start with an alias and end in options
+/// (`serial0:115200n8`).
+pub(crate) fn find<'a, R>(
+    tree: Fdt<'a>,
+    path: &str,
+    use_place: impl FnOnce(&Place<'a, '_>) -> R,
+) -> Option<R> {
     let path = path.split(':').next().unwrap_or(path);
     let full = if path.starts_with('/') {
         path
@@ -94,14 +110,23 @@ pub(crate) fn find<'a>(tree: Fdt<'a>, path: &str) -> Option<Place<'a>> {
         let alias = path.split('/').next().unwrap_or(path);
         text(&tree.root().child("aliases")?, alias)?
     };
-    let mut place = Place { node: tree.root(), above: [None; MAX_DEPTH], depth: 0 };
-    for part in full.split('/').filter(|part| !part.is_empty()) {
-        if place.depth + 1 == MAX_DEPTH {
-            return None;
-        }
-        place = place.child(place.node.child(part)?);
+    follow(&Place::new(tree.root(), None), full, use_place)
+}
+
+fn follow<'a, R>(
+    place: &Place<'a, '_>,
+    path: &str,
+    use_place: impl FnOnce(&Place<'a, '_>) -> R,
+) -> Option<R> {
+    let path = path.trim_start_matches('/');
+    if path.is_empty() {
+        return Some(use_place(place));
     }
-    Some(place)
+    if place.depth + 1 == MAX_DEPTH {
+        return None;
+    }
+    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+    follow(&Place::new(place.node.child(first)?, Some(place)), rest, use_place)
 }
 
 /// A property that is one string.
@@ -140,23 +165,44 @@ pub(crate) fn number_at(bytes: &[u8], index: usize, count: usize) -> Option<u64>
     Some(number)
 }
 
-/// `#address-cells` and `#size-cells` of a bus; beyond four cells no bus is known, and such a one
-/// yields no addresses. [DT 2.3.5]
-pub(crate) fn cells(bus: &FdtNode<'_>) -> (usize, usize) {
-    let read = |name, default| cell(bus, name).unwrap_or(default) as usize;
-    (read("#address-cells", 2), read("#size-cells", 1))
-}
-
-impl<'a> Place<'a> {
-    fn child(&self, node: FdtNode<'a>) -> Place<'a> {
-        let mut above = self.above;
-        above[self.depth] = Some(self.node);
-        Place { node, above, depth: self.depth + 1 }
+impl<'a, 'p> Place<'a, 'p> {
+    fn new(node: FdtNode<'a>, parent: Option<&'p Place<'a, 'p>>) -> Place<'a, 'p> {
+        let mut place = Place {
+            node,
+            parent,
+            depth: parent.map_or(0, |parent| parent.depth + 1),
+            compatible: &[],
+            device_type: &[],
+            reg: &[],
+            interrupts: &[],
+            ranges: None,
+            cells: (2, 1), // [DT 2.3.5]
+            enabled: true,
+            dma_coherent: parent.is_some_and(|parent| parent.dma_coherent),
+        };
+        for property in node.properties() {
+            let Ok(value) = property.value_as::<&'a [u8]>() else { continue };
+            // A bus with absurd numbers of cells yields no addresses: see `reg` and `translate`.
+            let number = || cell_at(value, 0).map_or(usize::MAX, |number| number as usize);
+            match property.name() {
+                "compatible" => place.compatible = value,
+                "device_type" => place.device_type = value,
+                "reg" => place.reg = value,
+                "interrupts" => place.interrupts = value,
+                "ranges" => place.ranges = Some(value),
+                "#address-cells" => place.cells.0 = number(),
+                "#size-cells" => place.cells.1 = number(),
+                "status" => place.enabled = matches!(value, b"okay\0" | b"ok\0"), // [DT 2.3.4]
+                "dma-coherent" => place.dma_coherent = true, // [DT 2.3.10]: for all below, too
+                _ => {}
+            }
+        }
+        place
     }
 
     /// The bus this node sits on.
-    pub(crate) fn parent(&self) -> Option<FdtNode<'a>> {
-        self.above[self.depth.checked_sub(1)?]
+    pub(crate) fn parent(&self) -> Option<&'p Place<'a, 'p>> {
+        self.parent
     }
 
     /// Whether `compatible` lists `name`.
@@ -166,79 +212,76 @@ impl<'a> Place<'a> {
 
     /// The entries of `compatible`, the most specific first.
     pub(crate) fn compatible(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        value(&self.node, "compatible")
-            .unwrap_or_default()
+        self.compatible
             .split(|&byte| byte == 0)
             .filter_map(|entry| core::str::from_utf8(entry).ok())
             .filter(|entry| !entry.is_empty())
     }
 
-    /// False if `status` says that the node is not to be used. [DT 2.3.4]
+    /// Whether it is memory. [DT 3.4]
+    pub(crate) fn is_memory(&self) -> bool {
+        self.device_type == b"memory\0"
+    }
+
+    /// False if `status` says that the node is not to be used.
     pub(crate) fn enabled(&self) -> bool {
-        matches!(text(&self.node, "status"), None | Some("okay" | "ok"))
+        self.enabled
     }
 
     /// The register block (or memory range) at `index` of `reg`, as the CPU sees it.
     pub(crate) fn reg(&self, index: usize) -> Option<Range<u64>> {
-        let (addresses, sizes) = cells(&self.parent()?);
-        let both = addresses.checked_add(sizes)?;
+        let bus = self.parent?;
+        let (addresses, sizes) = bus.cells;
         if addresses == 0 || addresses > 4 || sizes > 4 {
             return None;
         }
-        let reg = value(&self.node, "reg")?;
-        let at = index.checked_mul(both)?;
-        let address = number_at(reg, at, addresses)?;
-        let size = number_at(reg, at + addresses, sizes)?;
-        let start = self.translate(address, self.depth - 1)?;
+        let at = index.checked_mul(addresses + sizes)?;
+        let address = number_at(self.reg, at, addresses)?;
+        let size = number_at(self.reg, at + addresses, sizes)?;
+        let start = bus.translate(address)?;
         Some(start..start.checked_add(size)?)
     }
 
-    /// Takes an address on the bus `above[level]` up to the root. [DT 2.3.8]
-    fn translate(&self, mut address: u64, level: usize) -> Option<u64> {
-        for at in (1..=level).rev() {
-            let (bus, outer) = (self.above[at]?, self.above[at - 1]?);
-            let ranges = value(&bus, "ranges")?;
-            if ranges.is_empty() {
-                continue;
-            }
-            let (inner_cells, sizes) = cells(&bus);
-            let (outer_cells, _) = cells(&outer);
-            if inner_cells > 2 || outer_cells > 2 || sizes > 2 || inner_cells * outer_cells == 0 {
-                return None;
-            }
-            let step = inner_cells + outer_cells + sizes;
-            address = (0..ranges.len() / (4 * step)).find_map(|entry| {
-                let at = entry * step;
-                let from = number_at(ranges, at, inner_cells)?;
-                let to = number_at(ranges, at + inner_cells, outer_cells)?;
-                let length = number_at(ranges, at + inner_cells + outer_cells, sizes)?;
-                let offset = address.checked_sub(from)?;
-                (offset < length).then(|| to.checked_add(offset)).flatten()
-            })?;
+    /// Takes an address on this bus up to the root. [DT 2.3.8]
+    fn translate(&self, address: u64) -> Option<u64> {
+        let Some(outer) = self.parent else {
+            return Some(address);
+        };
+        let ranges = self.ranges?;
+        if ranges.is_empty() {
+            return outer.translate(address);
         }
-        Some(address)
+        let ((inner_cells, sizes), (outer_cells, _)) = (self.cells, outer.cells);
+        if inner_cells > 2 || outer_cells > 2 || sizes > 2 || inner_cells * outer_cells == 0 {
+            return None;
+        }
+        let step = inner_cells + outer_cells + sizes;
+        let address = (0..ranges.len() / (4 * step)).find_map(|entry| {
+            let at = entry * step;
+            let from = number_at(ranges, at, inner_cells)?;
+            let to = number_at(ranges, at + inner_cells, outer_cells)?;
+            let length = number_at(ranges, at + inner_cells + outer_cells, sizes)?;
+            let offset = address.checked_sub(from)?;
+            (offset < length).then(|| to.checked_add(offset)).flatten()
+        })?;
+        outer.translate(address)
     }
 
     /// The interrupt at `index` of `interrupts`, if the node's parent controller is a GIC (three
-    /// cells, or four with partitions): others are not known here.
+    /// cells): others are not known here.
     pub(crate) fn interrupt(&self, index: usize) -> Option<Interrupt> {
-        let interrupts = value(&self.node, "interrupts")?;
         // One entry's length is the controller's to say; for the GIC it is three cells. A node with
         // a number of cells that three does not divide belongs to some other controller.
-        if !interrupts.len().is_multiple_of(12) {
+        if !self.interrupts.len().is_multiple_of(12) {
             return None;
         }
-        interrupt_at(interrupts, index * 3)
+        interrupt_at(self.interrupts, index * 3)
     }
 
     /// Whether the device's DMA is coherent with the CPU's caches: the property is the device's own
-    /// or that of a bus above it. [DT 2.3.10]
+    /// or that of a bus above it.
     pub(crate) fn dma_coherent(&self) -> bool {
-        self.above[..self.depth]
-            .iter()
-            .flatten()
-            .chain([&self.node])
-            .any(|node| value(node, "dma-coherent").is_some())
+        self.dma_coherent
     }
 }
 

@@ -5,7 +5,7 @@ use core::ops::Range;
 use arrayvec::ArrayVec;
 use dtoolkit::fdt::{Fdt, FdtNode};
 
-use super::{Interrupt, Place, cell_at, cells, interrupt_at, number_at, value, walk};
+use super::{Interrupt, Place, cell_at, interrupt_at, number_at, value, walk};
 
 /// What a window of a bridge carries. [PCI 2.2.1.1: phys.hi]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(crate) fn host(tree: Fdt<'_>) -> Option<Host<'_>> {
     found
 }
 
-fn read<'a>(tree: Fdt<'a>, place: &Place<'a>) -> Option<Host<'a>> {
+fn read<'a>(tree: Fdt<'a>, place: &Place<'a, '_>) -> Option<Host<'a>> {
     let ecam = place.reg(0)?;
     let range = value(&place.node, "bus-range").unwrap_or_default();
     let last = u16::try_from(cell_at(range, 1).unwrap_or(255)).ok()?.min(255);
@@ -69,11 +69,11 @@ fn read<'a>(tree: Fdt<'a>, place: &Place<'a>) -> Option<Host<'a>> {
         dma_coherent: place.dma_coherent(),
     };
     // PCI addresses have three cells and sizes two; the parent's addresses are its own affair.
-    let (outer, _) = cells(&place.parent()?);
-    if cells(&place.node) != (3, 2) || outer == 0 || outer > 2 {
+    let (outer, _) = place.parent()?.cells;
+    if place.cells != (3, 2) || outer == 0 || outer > 2 {
         return None;
     }
-    let ranges = value(&place.node, "ranges").unwrap_or_default();
+    let ranges = place.ranges.unwrap_or_default();
     let step = 3 + outer + 2;
     for at in (0..ranges.len() / (4 * step)).map(|entry| entry * step) {
         let space = match cell_at(ranges, at)? >> 24 & 3 {
