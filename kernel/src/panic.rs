@@ -1,7 +1,7 @@
 //! The end: faults and aborts are reported and the machine stops with a status that is not zero.
 //!
 //! Rust panics arrive here too: `std` prints the message on standard error and calls `sys_abort`.
-//! Addresses are printed raw; `addr2line -e IMAGE` and the project's tools turn them into lines.
+//! Addresses are printed as the linker knows them; `addr2line -e IMAGE` and the project's tools turn them into lines.
 
 use core::fmt;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -74,10 +74,9 @@ pub fn abort() -> ! {
 
 fn backtrace(pc: Option<usize>, frame: usize) {
     console::print(format_args!("backtrace:\n"));
-    if let Some(pc) = pc {
-        console::print(format_args!("  {pc:#018x}\n"));
-    }
-    arch::backtrace(frame, &mut |pc| console::print(format_args!("  {pc:#018x}\n")));
+    let line = |pc| console::print(format_args!("  {:#018x}\n", arch::link_address(pc)));
+    pc.into_iter().for_each(line);
+    arch::backtrace(frame, &mut |pc| line(pc));
 }
 
 fn end() -> ! {

@@ -24,6 +24,7 @@
 //! | `shutdown(i32) -> !`, `reboot() -> !` | ends the machine; the status reaches QEMU's caller |
 //! | `backtrace(usize, &mut dyn FnMut(usize))` | return addresses from a frame pointer on, bounded, never faulting |
 //! | `frame_pointer() -> usize` | the caller's |
+//! | `link_address(usize) -> usize` | what the linker called an address of the code: differs where the image relocates itself |
 //! | `LINES: usize` | interrupt lines are below this |
 //!
 //! Before it calls [`crate::start::start`] the entry code has set up the final page tables, exception

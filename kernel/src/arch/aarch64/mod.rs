@@ -32,6 +32,7 @@ pub use random::hardware_random;
 pub use rtc::wall_clock_ns;
 pub use timer::{monotonic_ns, set_timer};
 
+use crate::boot::Image;
 use crate::tls::Tls;
 
 /// Thread-local storage lies above a two-word block that TPIDR_EL0 points to. [AAELF64 5.6]
@@ -82,6 +83,12 @@ pub fn frame_pointer() -> usize {
     // SAFETY: a register read.
     unsafe { asm!("mov {}, x29", out(reg) frame, options(nomem, nostack)) };
     frame
+}
+
+/// What the linker called an address of the code: the image is linked at zero.
+pub fn link_address(pc: usize) -> usize {
+    let text = Image::text();
+    if text.contains(&pc) { pc - text.start } else { pc }
 }
 
 /// Calls `found` with return addresses, innermost first, along the frame records from `frame` on.

@@ -65,6 +65,11 @@ pub fn frame_pointer() -> usize {
     frame
 }
 
+/// What the linker called an address of the code: images are linked where they run.
+pub fn link_address(pc: usize) -> usize {
+    pc
+}
+
 /// Return addresses from a chain of frame pointers. Stops at whatever does not look like the next frame:
 /// frames go upwards, are aligned, and lie within a stack's reach of each other.
 pub fn backtrace(mut frame: usize, visit: &mut dyn FnMut(usize)) {

@@ -15,7 +15,7 @@ mod random;
 pub use apic::{LINES, irq_enable, irq_mask, irq_unmask, msi_allocate, set_timer};
 pub use clock::{monotonic_ns, wall_clock_ns};
 pub use console::{console_interrupt, console_read, console_write};
-pub use context::{Context, backtrace, frame_pointer, new_context, switch};
+pub use context::{Context, backtrace, frame_pointer, link_address, new_context, switch};
 pub use paging::{map_device, protect};
 pub use power::{reboot, shutdown};
 pub use random::hardware_random;
