@@ -99,6 +99,11 @@ pub fn is_pending() -> bool {
     PENDING.load(Ordering::Relaxed) != 0
 }
 
+/// Whether a source's work is pending.
+pub fn is_source_pending(source: Source) -> bool {
+    PENDING.load(Ordering::Relaxed) & source as u32 != 0
+}
+
 /// Unmasks the level-triggered lines of a source again: its devices have been served.
 pub fn unmask(source: Source) {
     for (index, word) in MASKED.iter().enumerate() {

@@ -117,11 +117,13 @@ pub fn configured() {
 pub fn turn() {
     NETWORK.with(|slot| {
         let Some(network) = slot else { return };
+        // The timer may be what brought us here; it is set anew below in any case.
+        network.armed = None;
+        thread::set_network_timer(None);
         let poll = network.stack.poll(now());
         network.deliver();
         if poll.again {
             interrupt::set_pending(Source::Network);
-            network.armed = None;
             thread::set_network_timer(Some(time::deadline_after(BREATH_NS)));
         } else {
             network.arm(poll.wake_at);
@@ -152,11 +154,16 @@ impl Network {
         }
     }
 
-    /// Sets the network's timer if it changed.
+    /// Sets the network's timer if it changed; asks for a turn at once if that is due.
     fn arm(&mut self, at: Option<Instant>) {
-        if at != self.armed {
-            self.armed = at;
-            let ns = at.map(|at| (at.total_micros().max(0) as u64).saturating_mul(1000));
+        if at == self.armed {
+            return;
+        }
+        self.armed = at;
+        let ns = at.map(|at| (at.total_micros().max(0) as u64).saturating_mul(1000));
+        if ns.is_some_and(|at| at <= time::monotonic_ns()) {
+            interrupt::raise_source(Source::Network);
+        } else {
             thread::set_network_timer(ns);
         }
     }
@@ -170,7 +177,7 @@ fn with_stack<R>(call: impl FnOnce(&mut Stack, Instant) -> R) -> R {
         let result = call(&mut network.stack, now());
         network.deliver();
         // While frames are left over, the timer is set to the next turn already.
-        if !interrupt::is_pending() {
+        if !interrupt::is_source_pending(Source::Network) {
             let wake_at = network.stack.wake_at();
             network.arm(wake_at);
         }

@@ -232,6 +232,9 @@ extern "C" fn first_step(_: usize) -> ! {
         (thread.entry, thread.argument)
     });
     preempt::set(0);
+    if preempt::is_marked() {
+        preempt();
+    }
     entry(argument);
     exit()
 }
