@@ -416,9 +416,14 @@ impl Stack {
         }
         let ready = flow.readiness();
         let fresh = core::mem::take(&mut flow.fresh) && ready.contains(Readiness::READABLE);
-        let grown = !(ready - flow.reported).is_empty();
+        let grown = ready - flow.reported;
         flow.reported = ready;
-        if told && (fresh || grown) && !matches!(flow.phase, Phase::Queued(_)) {
+        // A read may have uncovered the peer's end. Its caller got a short read, which says "empty" and not "ended", so
+        // this is news even to him.
+        let ended = grown.contains(Readiness::READ_CLOSED);
+        if ((told && (fresh || !grown.is_empty())) || ended)
+            && !matches!(flow.phase, Phase::Queued(_))
+        {
             self.announce(index);
         }
     }
