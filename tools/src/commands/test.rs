@@ -57,9 +57,18 @@ fn form() -> Result<()> {
             clippy.args(["-p", "httpd", "-p", "echo", "-p", "trireme"]).args(deny),
         )?;
     }
-    let mut documentation = cargo();
-    documentation.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]);
-    stage("documentation", &mut documentation)?;
+    let documentation = |what: &str, arguments: &[&str]| {
+        let mut doc = cargo();
+        doc.env("RUSTDOCFLAGS", "-D warnings").env("RUSTC_BOOTSTRAP", "1");
+        stage(what, doc.args(["doc", "--no-deps", "--document-private-items"]).args(arguments))
+    };
+    documentation("documentation", &["--workspace", "--exclude", "trireme"])?;
+    // Most of the kernel is there on its own targets only.
+    let target = Arch::X86_64.target();
+    documentation(
+        "documentation of the kernel",
+        &["-p", "trireme", "-Zbuild-std=std,panic_abort", "--target", target],
+    )?;
     stage("documentation tests", cargo().args(["test", "--workspace", "--doc", "--quiet"]))
 }
 
