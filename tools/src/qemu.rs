@@ -92,10 +92,15 @@ impl Machine {
 
     /// QEMU's arguments.
     pub fn arguments(&self) -> Vec<OsString> {
-        let machine = self.machine.as_deref().unwrap_or(self.arch.default_machine());
+        let mut machine =
+            self.machine.clone().unwrap_or_else(|| self.arch.default_machine().to_owned());
+        // With ACPI a microvm's devices are described in AML only; without, in boot arguments QEMU adds.
+        if self.is_microvm() && !machine.contains(",acpi=") {
+            machine.push_str(",acpi=off");
+        }
         let mut arguments: Vec<OsString> = Vec::new();
         let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
-        add(&["-accel", "tcg", "-machine", machine, "-cpu", &self.cpu]);
+        add(&["-accel", "tcg", "-machine", &machine, "-cpu", &self.cpu]);
         add(&["-m", &self.memory.to_string(), "-nodefaults", "-display", "none"]);
         add(&["-serial", "stdio", "-no-reboot"]);
         match self.arch {
@@ -103,6 +108,10 @@ impl Machine {
             Arch::Aarch64 => add(&["-semihosting-config", "enable=on,target=native"]),
         }
         if let Some(device) = self.device() {
+            // QEMU's default for the memory-mapped transport is the one before virtio 1.0.
+            if device.starts_with("virtio-net-device") {
+                add(&["-global", "virtio-mmio.force-legacy=false"]);
+            }
             add(&["-netdev", &self.netdev(), "-device", &device]);
         }
         arguments.extend(["-kernel".into(), self.kernel.clone().into_os_string()]);
@@ -119,9 +128,12 @@ impl Machine {
         arguments
     }
 
+    fn is_microvm(&self) -> bool {
+        self.machine.as_deref().is_some_and(|m| m.split(',').next() == Some("microvm"))
+    }
+
     fn device(&self) -> Option<String> {
-        let no_pci =
-            self.machine.as_deref().is_some_and(|m| m.split(',').next() == Some("microvm"));
+        let no_pci = self.is_microvm();
         let device = match self.nic {
             Nic::None => return None,
             Nic::Virtio if !no_pci => "virtio-net-pci,romfile=",
@@ -168,6 +180,7 @@ mod tests {
         assert!(line(&machine).contains("virtio-net-pci,romfile=,netdev=net0"));
         machine.machine = Some("microvm,rtc=on".to_owned());
         assert!(line(&machine).contains("virtio-net-device,netdev=net0"));
+        assert!(line(&machine).contains("-machine microvm,rtc=on,acpi=off"));
     }
 
     #[test]
