@@ -53,7 +53,9 @@ struct EventIndex {
 }
 
 pub(crate) struct Queue<H: RingMemory, const SIZE: usize> {
-    ring: VirtQueue<H, SIZE>,
+    /// Boxed for its table of descriptors: 4 KiB that would be copied from frame to frame of a boot
+    /// stack.
+    ring: Box<VirtQueue<H, SIZE>>,
     index: u16,
     direction: Direction,
     /// Buffers the device has, by descriptor.
@@ -80,7 +82,7 @@ impl<H: RingMemory, const SIZE: usize> Queue<H, SIZE> {
         event_index: bool,
     ) -> Result<Self, Error> {
         let mut recorder = Recorder { transport, areas: None };
-        let ring = VirtQueue::new(&mut recorder, index, false, false)?;
+        let ring = Box::new(VirtQueue::new(&mut recorder, index, false, false)?);
         let (driver_area, device_area) = recorder.areas.ok_or(Error::InvalidParam)?;
         // Both are preceded by flags, index and the ring itself. [VIRTIO 2.7.6, 2.7.8]
         let events = event_index.then(|| EventIndex {
