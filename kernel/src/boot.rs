@@ -21,6 +21,19 @@ pub struct BootInformation {
     pub memory_bytes: u64,
 }
 
+/// No device tree is larger than this.
+#[cfg(target_arch = "aarch64")]
+const LARGEST_TREE: usize = 2 << 20;
+
+#[cfg(target_arch = "aarch64")]
+impl BootInformation {
+    /// The device tree.
+    pub fn tree(&self) -> Option<dtoolkit::fdt::Fdt<'static>> {
+        // SAFETY: entry code opened it before and kept it out of the heap.
+        unsafe { crate::fdt::open(self.fdt?, LARGEST_TREE) }
+    }
+}
+
 /// Where the linker put the parts of the image. Names are from the scripts in `targets/`; each part
 /// starts on a page of its own.
 pub struct Image;

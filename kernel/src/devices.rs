@@ -1,8 +1,141 @@
-//! Finds the machine's devices and hands them to the parts that use them.
+//! Finds the machine's devices and hands them to the parts that use them. The only place that knows which
+//! device needs which driver.
 
+mod rng;
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use trireme_virtio_net::{Config, VirtioNet};
+use virtio_drivers::transport::{DeviceType, Transport};
+
+use crate::arch::Trigger;
+use crate::arguments::Arguments;
 use crate::boot::BootInformation;
+use crate::bus::host::Host;
+use crate::bus::pci::Function;
+use crate::bus::virtio::{self, VirtioTransport};
+use crate::bus::{KernelHal, virtio_mmio};
+use crate::interrupt::Source;
+use crate::memory::{self, KernelDma};
+use crate::{entropy, net};
 
-/// Finds every network card and gives it to [`crate::net::add_card`], in discovery order; attaches
-/// their interrupts to [`crate::interrupt::Source::Network`]; feeds [`crate::entropy::add`] from
-/// entropy devices.
-pub fn discover(_boot: &BootInformation) {}
+/// Devices at fixed places looked at.
+const MAX_FIXED: usize = 64;
+
+/// Finds every network card and gives it to [`crate::net::add_card`], in discovery order: PCI first, by bus,
+/// device and function, then devices at fixed places in the order they were named. Feeds
+/// [`crate::entropy::add`] from entropy devices.
+pub fn discover(boot: &BootInformation) {
+    if let Some(mut host) = Host::find(boot) {
+        for function in host.functions() {
+            on_pci(&host, &function);
+        }
+    }
+    let mut left = MAX_FIXED;
+    fixed(boot, &mut |device, trigger| {
+        if left > 0 {
+            left -= 1;
+            at_fixed_place(device, trigger);
+        }
+    });
+}
+
+/// Calls `each` for virtio devices at fixed places: those of the boot arguments, then of the device tree.
+fn fixed(boot: &BootInformation, each: &mut dyn FnMut(virtio_mmio::Device, Trigger)) {
+    for value in Arguments::parse(boot.command_line).virtio_mmio {
+        match virtio_mmio::parse(value) {
+            // The inputs of an IOAPIC; the device holds the line until it is acknowledged.
+            Some(device) => each(device, Trigger::Level),
+            None => log::warn!("boot argument not understood: virtio_mmio.device={value}"),
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    if let Some(tree) = boot.tree() {
+        use crate::fdt::{self, Sense};
+        fdt::walk(tree, &mut |place| {
+            if !place.enabled() || !place.is("virtio,mmio") {
+                return;
+            }
+            if let (Some(registers), Some(interrupt)) = (place.reg(0), place.interrupt(0)) {
+                let trigger = match interrupt.sense {
+                    Sense::Edge => Trigger::Edge,
+                    Sense::Level => Trigger::Level,
+                };
+                each(virtio_mmio::Device { registers, line: interrupt.line }, trigger);
+            }
+        });
+    }
+}
+
+/// Who hears of a virtio device's interrupts; `None`: there is no driver for it.
+fn wanted(kind: DeviceType) -> Option<Option<Source>> {
+    match kind {
+        DeviceType::Network => Some(Some(Source::Network)),
+        DeviceType::EntropySource => Some(None),
+        _ => None,
+    }
+}
+
+fn on_pci(host: &Host, function: &Function) {
+    log::debug!(
+        "pci {}: {:04x}:{:04x}, class {:06x}",
+        function.address,
+        function.vendor,
+        function.device,
+        function.class
+    );
+    // Transitional devices have numbers of their own. [VIRTIO 4.1.2.1]
+    let kind = match (function.vendor, function.device) {
+        (virtio::VENDOR, 0x1000 | 0x1041) => DeviceType::Network,
+        (virtio::VENDOR, 0x1005 | 0x1044) => DeviceType::EntropySource,
+        _ => return,
+    };
+    let Some(source) = wanted(kind) else { return };
+    match VirtioTransport::pci(host, function, source) {
+        Ok(transport) => virtio(transport, format_args!("pci {}", function.address)),
+        Err(error) => log::error!("pci {}: virtio {kind:?}: {error}", function.address),
+    }
+}
+
+fn at_fixed_place(device: virtio_mmio::Device, trigger: Trigger) {
+    let start = device.registers.start;
+    match VirtioTransport::mmio(device.registers, device.line, trigger, wanted) {
+        Ok(Some(transport)) => virtio(transport, format_args!("virtio-mmio {start:#x}")),
+        Ok(None) => {}
+        Err(error) => log::error!("virtio-mmio {start:#x}: {error}"),
+    }
+}
+
+fn virtio(transport: VirtioTransport, place: fmt::Arguments<'_>) {
+    match transport.device_type() {
+        DeviceType::Network => network_card(transport, place),
+        DeviceType::EntropySource => match rng::draw(transport) {
+            Ok(bytes) => entropy::add(&bytes),
+            Err(error) => log::warn!("{place}: entropy source: {error}"),
+        },
+        _ => {}
+    }
+}
+
+fn network_card(transport: VirtioTransport, place: fmt::Arguments<'_>) {
+    let mut fallback_mac = [0; 6];
+    entropy::fill(&mut fallback_mac);
+    // Locally administered, not a group.
+    fallback_mac[0] = fallback_mac[0] & 0xfc | 2;
+    let share = memory::total() / 16;
+    let config = Config {
+        receive_bytes: share.clamp(128 << 10, 4 << 20),
+        transmit_bytes: share.clamp(256 << 10, 4 << 20),
+        fallback_mac,
+    };
+    let kind = transport.kind();
+    match VirtioNet::<KernelHal, _, _>::new(transport, KernelDma, &config) {
+        Ok(card) => {
+            log::info!("{place}: virtio network card ({kind})");
+            log::debug!("{place}: {:?}", card.features());
+            net::add_card(Box::new(card));
+        }
+        Err(error) => log::error!("{place}: virtio network card: {error}"),
+    }
+}

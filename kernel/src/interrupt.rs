@@ -24,6 +24,8 @@ pub enum Source {
 /// `Source` bits of each line; 0 is a line nobody attached.
 static LINES: [AtomicU8; arch::LINES] = [const { AtomicU8::new(0) }; arch::LINES];
 const LEVEL: u8 = 0x80;
+/// How often each line fired, wrapping: a driver tells by it whether its own did.
+static COUNTS: [AtomicU32; arch::LINES] = [const { AtomicU32::new(0) }; arch::LINES];
 
 /// Sources with an interrupt not yet looked at.
 static PENDING: AtomicU32 = AtomicU32::new(0);
@@ -49,6 +51,12 @@ pub fn is_valid(line: u32) -> bool {
     (line as usize) < arch::LINES
 }
 
+/// How often a line fired, wrapping; 0 if there is no such line.
+#[inline]
+pub fn count(line: u32) -> u32 {
+    COUNTS.get(line as usize).map_or(0, |count| count.load(Ordering::Relaxed))
+}
+
 /// Called by `arch`, interrupts masked, when a line fired.
 pub fn dispatch(line: u32) {
     let Some(entry) = LINES.get(line as usize) else {
@@ -56,6 +64,7 @@ pub fn dispatch(line: u32) {
         return;
     };
     let entry = entry.load(Ordering::Relaxed);
+    COUNTS[line as usize].fetch_add(1, Ordering::Relaxed);
     if entry == 0 {
         // Nobody would ever satisfy it: keep it from storming.
         STRAY.fetch_add(1, Ordering::Relaxed);

@@ -24,6 +24,7 @@ extern crate alloc;
 
 mod address;
 mod arguments;
+mod bus;
 mod cpio;
 mod futex;
 mod ready;
@@ -36,8 +37,6 @@ mod abi;
 mod arch;
 #[cfg(target_os = "hermit")]
 mod boot;
-#[cfg(target_os = "hermit")]
-mod bus;
 #[cfg(target_os = "hermit")]
 mod cell;
 #[cfg(target_os = "hermit")]

@@ -1,1 +1,16 @@
-//! Buses devices are found on.
+//! Buses devices are found on, and how their registers are reached.
+
+pub mod pci;
+pub mod virtio_mmio;
+
+#[cfg(target_os = "hermit")]
+mod hal;
+#[cfg(target_os = "hermit")]
+pub mod host;
+#[cfg(target_os = "hermit")]
+pub mod registers;
+#[cfg(target_os = "hermit")]
+pub mod virtio;
+
+#[cfg(target_os = "hermit")]
+pub use hal::KernelHal;

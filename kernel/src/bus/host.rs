@@ -1,0 +1,74 @@
+//! The PCI host bridge of the machine: its configuration space and how INTx pins are wired.
+
+use alloc::vec::Vec;
+
+use super::pci::{self, Address, Configuration, Function};
+use crate::arch::Trigger;
+use crate::boot::BootInformation;
+
+#[cfg(target_arch = "aarch64")]
+#[path = "host_ecam.rs"]
+mod machine;
+#[cfg(target_arch = "x86_64")]
+#[path = "host_ports.rs"]
+mod machine;
+
+pub use machine::Space;
+
+/// A host bridge. One is looked for.
+pub struct Host {
+    space: Space,
+    wiring: machine::Wiring,
+}
+
+impl Host {
+    /// The machine's host bridge, if it has one.
+    pub fn find(boot: &BootInformation) -> Option<Host> {
+        machine::find(boot).map(|(space, wiring)| Host { space, wiring })
+    }
+
+    /// Its configuration space. Copies reach the same one.
+    pub fn space(&self) -> Space {
+        self.space
+    }
+
+    /// Everything on its buses.
+    pub fn functions(&mut self) -> Vec<Function> {
+        let (buses, place) = (self.wiring.buses(), self.wiring.place());
+        pci::scan(&mut self.space, buses, place)
+    }
+
+    /// The interrupt line that a function's pin is wired to.
+    pub fn line(&self, function: &Function) -> Option<(u32, Trigger)> {
+        let (device, pin) = function.pin?;
+        self.wiring.line(device, pin, function.line)
+    }
+}
+
+// What `virtio_drivers` calls the same thing.
+impl virtio_drivers::transport::pci::bus::ConfigurationAccess for Space {
+    fn read_word(
+        &self,
+        function: virtio_drivers::transport::pci::bus::DeviceFunction,
+        offset: u8,
+    ) -> u32 {
+        self.read(address(function), offset & !3)
+    }
+
+    fn write_word(
+        &mut self,
+        function: virtio_drivers::transport::pci::bus::DeviceFunction,
+        offset: u8,
+        value: u32,
+    ) {
+        self.write(address(function), offset & !3, value);
+    }
+
+    unsafe fn unsafe_clone(&self) -> Space {
+        *self
+    }
+}
+
+fn address(function: virtio_drivers::transport::pci::bus::DeviceFunction) -> Address {
+    Address { bus: function.bus, device: function.device, function: function.function }
+}

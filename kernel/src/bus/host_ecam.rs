@@ -1,0 +1,91 @@
+//! aarch64: a memory-mapped configuration space (ECAM) described by the device tree.
+
+use core::ops::Range;
+
+use trireme_nic::Registers;
+
+use super::super::pci::{Address, Configuration};
+use super::super::registers::MappedRegisters;
+use crate::arch::Trigger;
+use crate::boot::BootInformation;
+use crate::fdt::{self, Sense};
+
+/// A megabyte of configuration for each bus. PCI Express Base Specification, 7.2.2.
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    registers: MappedRegisters,
+    first_bus: u8,
+    bus_count: u16,
+}
+
+impl Space {
+    fn offset(&self, address: Address, offset: u8) -> Option<usize> {
+        let bus = address.bus.checked_sub(self.first_bus)?;
+        let within = usize::from(address.device & 31) << 15
+            | usize::from(address.function & 7) << 12
+            | usize::from(offset & !3);
+        (u16::from(bus) < self.bus_count).then_some(usize::from(bus) << 20 | within)
+    }
+}
+
+impl Configuration for Space {
+    fn read(&self, address: Address, offset: u8) -> u32 {
+        match self.offset(address, offset) {
+            Some(at) => self.registers.read32(at),
+            None => u32::MAX,
+        }
+    }
+
+    fn write(&mut self, address: Address, offset: u8, value: u32) {
+        if let Some(at) = self.offset(address, offset) {
+            self.registers.write32(at, value);
+        }
+    }
+}
+
+/// The node of the bridge.
+pub struct Wiring {
+    node: fdt::pci::Host<'static>,
+}
+
+pub fn find(boot: &BootInformation) -> Option<(Space, Wiring)> {
+    let tree = boot.tree()?;
+    let node = fdt::pci::host(tree)?;
+    let count = (node.ecam.end - node.ecam.start) >> 20;
+    let bus_count = count.min(u64::from(node.buses.end - node.buses.start)) as u16;
+    let ecam = node.ecam.start..node.ecam.start + (u64::from(bus_count) << 20);
+    match MappedRegisters::map(ecam) {
+        Ok(registers) => {
+            let first_bus = node.buses.start as u8;
+            Some((Space { registers, first_bus, bus_count }, Wiring { node }))
+        }
+        Err(error) => {
+            log::error!("pci: configuration space at {:#x}: {error}", node.ecam.start);
+            None
+        }
+    }
+}
+
+impl Wiring {
+    pub fn buses(&self) -> Range<u16> {
+        self.node.buses.clone()
+    }
+
+    /// The window for 32-bit memory, if addresses are the same on both sides of the bridge.
+    pub fn place(&self) -> Option<Range<u64>> {
+        let windows = self.node.windows.iter();
+        windows
+            .filter(|window| window.space == fdt::pci::Space::Memory32)
+            .find(|window| window.bus == window.cpu.start)
+            .map(|window| window.cpu.clone())
+    }
+
+    pub fn line(&self, device: u8, pin: u8, _: u8) -> Option<(u32, Trigger)> {
+        let interrupt = self.node.interrupt(self.node.buses.start as u8, device, 0, pin)?;
+        let trigger = match interrupt.sense {
+            Sense::Edge => Trigger::Edge,
+            Sense::Level => Trigger::Level,
+        };
+        Some((interrupt.line, trigger))
+    }
+}
