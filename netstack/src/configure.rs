@@ -80,7 +80,8 @@ impl Setup {
 
     fn mtu(&self) -> Option<u16> {
         let leased = self.lease.as_ref().and_then(|lease| lease.mtu);
-        leased.into_iter().chain(self.slaac.mtu()).min()
+        // IPv6 needs 1280 on every link (RFC 8200, 5), whatever a DHCP server says.
+        leased.into_iter().chain(self.slaac.mtu()).min().map(|mtu| mtu.max(1280))
     }
 
     fn name_servers(&self) -> impl Iterator<Item = IpAddr> {
@@ -89,9 +90,18 @@ impl Setup {
         self.addressing.dns.iter().copied().chain(leased).chain(advertised)
     }
 
-    fn time_servers(&self) -> impl Iterator<Item = IpAddr> {
+    pub(crate) fn time_servers(&self) -> impl Iterator<Item = IpAddr> {
         let leased = self.lease.iter().flat_map(|lease| &lease.ntp).map(|ntp| IpAddr::V4(*ntp));
         self.addressing.ntp.into_iter().chain(leased)
+    }
+
+    pub(crate) fn lease(&self) -> Option<&dhcp::Lease> {
+        self.lease.as_ref()
+    }
+
+    pub(crate) fn counters(&self) -> (dhcp::Counters, slaac::Counters) {
+        let dhcp = self.dhcp.as_ref().map(dhcp::Client::counters).unwrap_or_default();
+        (dhcp, self.slaac.counters())
     }
 
     fn schedule(&mut self) {
@@ -193,17 +203,24 @@ impl Stack {
         interface.advertised_mtu = mtu;
         let old = core::mem::replace(&mut interface.addresses, new);
         let gone = |cidr: &&Cidr| !interface.addresses.iter().any(|n| n.address == cidr.address);
+        let is_new = |cidr: &&Cidr| !old.iter().any(|o| o.address == cidr.address);
+        let new: Vec<Cidr> = interface.addresses.iter().filter(is_new).copied().collect();
         let lost: Vec<IpAddr> = old.iter().filter(gone).map(|cidr| cidr.address).collect();
+        for cidr in new {
+            log::info!("{}: {cidr}", interface.name);
+            if let IpAddr::V4(address) = cidr.address {
+                interface.announce(address);
+            }
+        }
+        interface.flush();
         for address in lost {
             self.address_lost(address, now);
         }
         self.filter(place);
         let setups = || self.interfaces.iter().filter_map(|interface| interface.setup.as_ref());
         let names: Vec<IpAddr> = setups().flat_map(|setup| setup.name_servers()).collect();
-        let mut times = self.time_servers.clone();
-        times.extend(setups().flat_map(|setup| setup.time_servers()));
         self.resolver.set_servers(names, now);
-        self.ntp.set_servers(times, now);
+        self.use_time_servers(now);
         self.schedule_services();
     }
 
@@ -223,14 +240,6 @@ impl Stack {
         let place = LOOPBACK + 1 + n;
         if let Some(setup) = self.interfaces.get_mut(place).and_then(|i| i.setup.as_mut()) {
             setup.extra.retain(|cidr| cidr.address != address);
-            self.apply_setup(place, now);
-        }
-    }
-
-    /// Servers to ask for the time before any that DHCP names (`ntp=`).
-    pub fn set_time_servers(&mut self, servers: Vec<IpAddr>, now: Instant) {
-        self.time_servers = servers;
-        for place in 0..self.interfaces.len() {
             self.apply_setup(place, now);
         }
     }

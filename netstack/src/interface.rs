@@ -272,6 +272,18 @@ impl Interface {
         }
     }
 
+    /// Tells the link that an address is ours (RFC 5227, 2.3), in case another had it before.
+    pub(crate) fn announce(&mut self, address: Ipv4Addr) {
+        let announcement = Arp {
+            request: true,
+            sender_mac: self.mac,
+            sender: address,
+            target_mac: [0; 6],
+            target: address,
+        };
+        self.send(BROADCAST_MAC, ethertype::ARP, arp::LEN, |packet| announcement.emit(packet));
+    }
+
     pub(crate) fn send_nd(
         &mut self,
         message: Nd,

@@ -1,6 +1,7 @@
 //! Looking: what `ip`, `ss` and `ethtool` show.
 
 use crate::address::Cidr;
+use crate::dhcp::Lease;
 use crate::neighbour::NeighbourInfo;
 use crate::route::LOOPBACK;
 use crate::socket::{Family, Kind, SocketId, presented};
@@ -182,5 +183,58 @@ impl Stack {
         if let Some(interface) = self.interfaces.get(LOOPBACK + 1 + n) {
             interface.egress.counters.visit(visit);
         }
+    }
+
+    /// Name servers in use.
+    pub fn name_servers(&self) -> &[IpAddr] {
+        self.resolver.servers()
+    }
+
+    /// Time servers in use.
+    pub fn time_servers(&self) -> &[IpAddr] {
+        self.ntp.servers()
+    }
+
+    /// The DHCP lease of `eth{n}`.
+    pub fn lease(&self, n: usize) -> Option<&Lease> {
+        self.interfaces.get(LOOPBACK + 1 + n)?.setup.as_ref()?.lease()
+    }
+
+    /// Visits the counters of the protocols that configure `eth{n}`.
+    pub fn configuration_statistics(&self, n: usize, visit: &mut dyn FnMut(&'static str, u64)) {
+        let interface = self.interfaces.get(LOOPBACK + 1 + n);
+        let Some(setup) = interface.and_then(|interface| interface.setup.as_ref()) else { return };
+        let (dhcp, slaac) = setup.counters();
+        visit("dhcp_sent", dhcp.sent);
+        visit("dhcp_taken", dhcp.taken);
+        visit("dhcp_naks", dhcp.naks);
+        visit("dhcp_invalid", dhcp.invalid);
+        visit("dhcp_unexpected", dhcp.unexpected);
+        visit("nd_router_solicitations", slaac.solicitations);
+        visit("nd_router_advertisements", slaac.advertisements);
+        visit("nd_invalid_advertisements", slaac.invalid);
+        visit("nd_overflow", slaac.overflow);
+        visit("nd_duplicate_addresses", slaac.duplicates);
+    }
+
+    /// Visits the counters of the resolver and the clock.
+    pub fn service_statistics(&self, visit: &mut dyn FnMut(&'static str, u64)) {
+        let dns = self.resolver.counters();
+        visit("dns_sent", dns.sent);
+        visit("dns_answers", dns.answers);
+        visit("dns_cached", dns.cached);
+        visit("dns_timeouts", dns.timeouts);
+        visit("dns_failures", dns.failures);
+        visit("dns_truncated", dns.truncated);
+        visit("dns_mismatched", dns.mismatched);
+        visit("dns_malformed", dns.malformed);
+        let ntp = self.ntp.counters();
+        visit("ntp_sent", ntp.sent);
+        visit("ntp_good", ntp.good);
+        visit("ntp_timeouts", ntp.timeouts);
+        visit("ntp_bad", ntp.bad);
+        visit("ntp_mismatched", ntp.mismatched);
+        visit("ntp_refused", ntp.refused);
+        visit("ntp_steps", ntp.steps);
     }
 }

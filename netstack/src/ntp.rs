@@ -105,6 +105,8 @@ pub struct Client {
     clock: Option<Clock>,
     /// An answer far off the clock, waiting for another that agrees.
     opinion: Option<Clock>,
+    /// The clock was set since [`Client::set_lately`] was asked.
+    set_lately: bool,
     counters: Counters,
 }
 
@@ -120,6 +122,7 @@ impl Client {
             retry: FIRST_RETRY,
             clock: None,
             opinion: None,
+            set_lately: false,
             counters: Counters::default(),
         }
     }
@@ -149,6 +152,11 @@ impl Client {
     /// The time of day at `now`, in nanoseconds since 1970, once it is known.
     pub fn unix_ns(&self, now: Instant) -> Option<u64> {
         self.clock.map(|clock| clock.unix_ns(now))
+    }
+
+    /// True once after each good answer.
+    pub fn set_lately(&mut self) -> bool {
+        core::mem::take(&mut self.set_lately)
     }
 
     /// What happened so far.
@@ -237,6 +245,7 @@ impl Client {
             return;
         }
         self.counters.good += 1;
+        self.set_lately = true;
         self.clock = Some(new);
         self.opinion = None;
         self.retry = FIRST_RETRY;

@@ -6,9 +6,22 @@ use crate::frame::protocol;
 use crate::packet::{self, Pair};
 use crate::socket::{Event, QueryId};
 use crate::stack::Stack;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use smoltcp::time::Instant;
+use smoltcp::time::{Duration, Instant};
+
+/// Time servers given by name.
+const MAX_TIME_NAMES: usize = 4;
+/// Before a time server that was not found is looked up again.
+const TIME_NAME_RETRY: Duration = Duration::from_secs(30);
+
+/// A time server given by name or address.
+pub(crate) struct TimeName {
+    name: String,
+    lookup: Option<LookupId>,
+    found: Vec<IpAddr>,
+}
 
 fn error(failure: Failure) -> Error {
     match failure {
@@ -50,26 +63,82 @@ impl Stack {
         self.ntp.unix_ns(now)
     }
 
+    /// The same, once after each time a server told it: when to set one's own clock.
+    pub fn new_wall_clock(&mut self, now: Instant) -> Option<u64> {
+        if self.ntp.set_lately() { self.ntp.unix_ns(now) } else { None }
+    }
+
+    /// Sets the time servers, names or addresses (the `ntp=` boot argument). Without any, those of
+    /// `ip=` and DHCP are asked.
+    pub fn set_time_servers<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, now: Instant) {
+        let new = |name: &str| TimeName { name: name.to_string(), lookup: None, found: Vec::new() };
+        self.time_names = names.into_iter().take(MAX_TIME_NAMES).map(new).collect();
+        self.time_names_due = Some(now);
+        self.use_time_servers(now);
+        self.services_tick(now);
+    }
+
+    /// Servers may have come or gone.
+    pub(crate) fn use_time_servers(&mut self, now: Instant) {
+        if self.time_names.is_empty() {
+            let setups = self.interfaces.iter().filter_map(|interface| interface.setup.as_ref());
+            self.ntp.set_servers(setups.flat_map(|setup| setup.time_servers()), now);
+        } else {
+            let found = self.time_names.iter().flat_map(|name| name.found.iter().copied());
+            self.ntp.set_servers(found, now);
+        }
+    }
+
+    fn look_up_time_servers(&mut self, now: Instant) {
+        self.time_names_due = None;
+        for name in self.time_names.iter_mut().filter(|n| n.lookup.is_none() && n.found.is_empty())
+        {
+            match self.resolver.resolve(&name.name, now) {
+                Ok(id) => name.lookup = Some(id),
+                Err(Failure::Busy) => self.time_names_due = Some(now + TIME_NAME_RETRY),
+                Err(failure) => log::warn!("time server {:?}: {failure}", name.name),
+            }
+        }
+    }
+
+    /// A lookup ended: a time server's, or one the application asked for.
+    fn lookup_ended(&mut self, id: LookupId, now: Instant) {
+        let name = self.time_names.iter_mut().find(|name| name.lookup == Some(id));
+        let Some(name) = name else {
+            return self.events.push_back(Event::Query(QueryId(id.0)));
+        };
+        name.lookup = None;
+        match self.resolver.take(id, false) {
+            Some(Ok(addresses)) => name.found = addresses,
+            _ => self.time_names_due = Some(now + TIME_NAME_RETRY),
+        }
+        self.use_time_servers(now);
+    }
+
     /// What is due of names and time.
     pub(crate) fn services_tick(&mut self, now: Instant) {
+        if self.time_names_due.is_some_and(|due| due <= now) {
+            self.look_up_time_servers(now);
+        }
         // Bounded by the lookups there can be, two questions each.
         for _ in 0..256 {
             let random = self.random.next_u64();
             let Some(query) = self.resolver.poll(now, random) else { break };
             self.ask(query.server, query.source_port, 53, &query.payload, now);
         }
+        while let Some(id) = self.resolver.next_done() {
+            self.lookup_ended(id, now);
+        }
         let random = [self.random.next_u64(), self.random.next_u64()];
         if let Some(query) = self.ntp.poll(now, random) {
             self.ask(query.server, query.source_port, 123, &query.payload, now);
-        }
-        while let Some(LookupId(id)) = self.resolver.next_done() {
-            self.events.push_back(Event::Query(QueryId(id)));
         }
         self.schedule_services();
     }
 
     pub(crate) fn schedule_services(&mut self) {
-        self.services_due = self.resolver.due().into_iter().chain(self.ntp.due()).min();
+        self.services_due =
+            [self.resolver.due(), self.ntp.due(), self.time_names_due].into_iter().flatten().min();
     }
 
     /// Sends a question of one datagram. One that cannot be sent is one that is not answered.

@@ -12,6 +12,7 @@ use crate::loopback::Loopback;
 use crate::neighbour::Action;
 use crate::pmtu::Paths;
 use crate::ports::Ports;
+use crate::query::TimeName;
 use crate::reassembly::Reassembly;
 use crate::slab::Slab;
 use crate::socket::{Event, Family, Kind, Options, SocketId};
@@ -84,8 +85,10 @@ pub struct Stack {
     pub(crate) hostname: String,
     pub(crate) resolver: dns::Resolver,
     pub(crate) ntp: ntp::Client,
-    /// Given by the boot arguments.
-    pub(crate) time_servers: Vec<IpAddr>,
+    /// Time servers given by the boot arguments.
+    pub(crate) time_names: Vec<TimeName>,
+    /// When to look up again those that were not found.
+    pub(crate) time_names_due: Option<Instant>,
     /// When the resolver or the NTP client has something to do.
     pub(crate) services_due: Option<Instant>,
     pub(crate) slots: Slab<Slot>,
@@ -136,7 +139,8 @@ impl Stack {
             hostname: config.hostname,
             resolver: dns::Resolver::new(),
             ntp: ntp::Client::new(now),
-            time_servers: Vec::new(),
+            time_names: Vec::new(),
+            time_names_due: None,
             services_due: None,
             slots: Slab::new(),
             flows: Flows::new(key(1)),

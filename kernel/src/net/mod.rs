@@ -73,7 +73,11 @@ pub fn initialize(arguments: &Arguments<'_>) {
         buffer_budget: memory::total() / 4,
         hostname: arguments.hostname.unwrap_or("trireme").to_string(),
     };
-    let stack = Stack::new(config, now());
+    let mut stack = Stack::new(config, now());
+    if let Some(servers) = arguments.ntp {
+        let servers = servers.split(',').filter(|server| !server.is_empty());
+        stack.set_time_servers(servers, now());
+    }
     let network =
         Network { stack, plan, cards: 0, sockets: Vec::new(), queries: Vec::new(), armed: None };
     NETWORK.with(|slot| *slot = Some(network));
@@ -122,6 +126,9 @@ pub fn turn() {
         thread::set_network_timer(None);
         let poll = network.stack.poll(now());
         network.deliver();
+        if let Some(wall_ns) = network.stack.new_wall_clock(now()) {
+            time::set_wall_ns(wall_ns);
+        }
         if poll.again {
             interrupt::set_pending(Source::Network);
             thread::set_network_timer(Some(time::deadline_after(BREATH_NS)));

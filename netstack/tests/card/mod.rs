@@ -4,10 +4,12 @@
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use trireme_nic::double::TwoMemories;
 use trireme_nic::{
     Buffer, Direction, Dma, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link,
-    MacAddress, Network, Nic, ReceiveFilter, ReceivedFrame, TransmitAbility, TransmitRequest,
+    MacAddress, Network, Nic, ReceiveChecksum, ReceiveFilter, ReceivedFrame, TransmitAbility,
+    TransmitRequest,
 };
 
 /// Room for one frame.
@@ -28,13 +30,22 @@ pub struct Card {
     pub taken: VecDeque<(Vec<u8>, TransmitRequest)>,
     pub cancelled: usize,
     pub flushes: usize,
+    /// Where frames come from and, at a flush, go to.
+    wire: Option<Peer>,
+    receive_buffers: Vec<Buffer>,
+}
+
+/// One end of a card's wire.
+pub struct Peer {
+    pub incoming: Receiver<Vec<u8>>,
+    pub outgoing: Sender<Vec<u8>>,
 }
 
 impl Card {
     /// A card with `ring` buffers that holds them until [`Card::drain`].
     pub fn new(ring: usize, max_segmented: Option<usize>, ability: Ability) -> Card {
         let memory = TwoMemories::new(64);
-        let make = |len| Buffer::new(memory.allocate(len, 64).unwrap());
+        let make = |len: usize| Buffer::new(memory.allocate(len, 64).unwrap());
         let free = (0..ring).map(|_| make(SINGLE)).collect();
         let free_large = max_segmented.iter().flat_map(|&max| (0..4).map(move |_| max));
         let free_large = free_large.map(make).collect();
@@ -53,7 +64,19 @@ impl Card {
             taken: VecDeque::new(),
             cancelled: 0,
             flushes: 0,
+            wire: None,
+            receive_buffers: Vec::new(),
         }
+    }
+
+    /// Connects it to a wire.
+    pub fn attach(&mut self) -> Peer {
+        let (to_card, from_peer) = channel();
+        let (to_peer, from_card) = channel();
+        self.wire = Some(Peer { incoming: from_peer, outgoing: to_peer });
+        let make = |_| Buffer::new(self.memory.allocate(2048, 64).unwrap());
+        self.receive_buffers = (0..64).map(make).collect();
+        Peer { incoming: from_card, outgoing: to_card }
     }
 
     /// A card that can do nothing.
@@ -220,9 +243,19 @@ impl Nic for Card {
         false
     }
     fn receive(&mut self) -> Option<ReceivedFrame> {
-        None
+        let frame = self.wire.as_ref()?.incoming.try_recv().ok()?;
+        let mut buffer = self.receive_buffers.pop().expect("frames are recycled");
+        buffer.set_window(0..frame.len());
+        let bus = buffer.bus_address();
+        let lent = buffer.to_device(&self.memory, Direction::FromDevice);
+        self.memory.device_write(bus, &frame).unwrap();
+        let buffer = lent.to_cpu(&self.memory);
+        let checksum = ReceiveChecksum::Unverified;
+        Some(ReceivedFrame { buffer, checksum, segment: None, slot: 0 })
     }
-    fn recycle(&mut self, _frame: ReceivedFrame) {}
+    fn recycle(&mut self, frame: ReceivedFrame) {
+        self.receive_buffers.push(frame.buffer);
+    }
 
     fn transmit_buffer(&mut self, len: usize) -> Option<Buffer> {
         let mut buffer = match len > SINGLE {
@@ -256,6 +289,12 @@ impl Nic for Card {
 
     fn flush(&mut self) {
         self.flushes += 1;
+        if self.wire.is_some() {
+            let frames = self.drain();
+            let peer = self.wire.as_ref().unwrap();
+            // A peer that is gone is a cable pulled out.
+            frames.into_iter().for_each(|frame| drop(peer.outgoing.send(frame)));
+        }
     }
 
     fn transmit_room(&self) -> usize {
