@@ -15,6 +15,8 @@ pub enum Error {
     ConnectionAborted,
     /// The socket has no peer.
     NotConnected,
+    /// A datagram without a destination, from a socket without a peer.
+    DestinationRequired,
     /// The socket has a peer already.
     AlreadyConnected,
     /// Another socket has this local address.
@@ -56,6 +58,7 @@ impl fmt::Display for Error {
             Error::ConnectionReset => "connection reset by peer",
             Error::ConnectionAborted => "connection aborted",
             Error::NotConnected => "not connected",
+            Error::DestinationRequired => "destination address required",
             Error::AlreadyConnected => "already connected",
             Error::AddressInUse => "address in use",
             Error::AddressNotAvailable => "address not available",

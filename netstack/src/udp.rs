@@ -177,7 +177,7 @@ impl Stack {
         if socket.shut_write {
             return Err(Error::BrokenPipe);
         }
-        let (destination, port) = to.or(socket.remote).ok_or(Error::NotConnected)?;
+        let (destination, port) = to.or(socket.remote).ok_or(Error::DestinationRequired)?;
         if port == 0 {
             return Err(Error::InvalidArgument);
         }

@@ -229,6 +229,7 @@ fn errno(error: Error) -> Errno {
         Error::ConnectionReset => e::ECONNRESET,
         Error::ConnectionAborted => e::ECONNABORTED,
         Error::NotConnected => e::ENOTCONN,
+        Error::DestinationRequired => e::EDESTADDRREQ,
         Error::AlreadyConnected => e::EISCONN,
         Error::AddressInUse => e::EADDRINUSE,
         Error::AddressNotAvailable => e::EADDRNOTAVAIL,
