@@ -37,8 +37,6 @@ pub struct Counters {
     pub tx_gso_bytes: u64,
     /// Cuts that had to wait for the ring.
     pub tx_gso_waits: u64,
-    /// IPv6 segments merged into a large frame for the card to cut again.
-    pub tx_coalesced: u64,
     /// Frames lost because no transmit buffer was free where one had to be.
     pub tx_dropped_no_buffer: u64,
     /// Frames lost because they could not be taken apart: a fault of ours.
@@ -94,7 +92,6 @@ impl Counters {
         visit("tx_gso_segments", self.tx_gso_segments);
         visit("tx_gso_bytes", self.tx_gso_bytes);
         visit("tx_gso_waits", self.tx_gso_waits);
-        visit("tx_coalesced", self.tx_coalesced);
         visit("tx_dropped_no_buffer", self.tx_dropped_no_buffer);
         visit("tx_dropped_malformed", self.tx_dropped_malformed);
         visit("rx_csum_hw", self.rx_csum_hw);

@@ -5,7 +5,6 @@
 //! scratch buffer and cut from there. Work that a full ring interrupted is kept, and
 //! [`Egress::ready`] is false until it is done, so frames stay in order and nothing piles up.
 
-use crate::coalesce::{Coalescer, LINK_LEN, Written};
 use crate::counters::Counters;
 use crate::frame;
 use crate::gso::Segmentation;
@@ -14,11 +13,10 @@ use alloc::vec::Vec;
 use core::num::NonZeroU16;
 use trireme_nic::{Buffer, Feature, Nic};
 
+/// Length of an Ethernet header without tags.
+pub const LINK_LEN: usize = 14;
 /// Largest frame smoltcp is asked for: 64 KiB of IP packet, less one byte, in Ethernet.
 pub const MAX_SUPER_FRAME: usize = LINK_LEN + 0xffff;
-
-/// Buffers one call of [`Egress::send`] may need.
-pub const BUFFERS_PER_SEND: usize = 2;
 
 /// The transmit side of one card.
 #[derive(Debug, Default)]
@@ -29,7 +27,8 @@ pub struct Egress {
     scratch: Vec<u8>,
     cut: Option<Segmentation>,
     unfinished: Option<Unfinished>,
-    coalescer: Coalescer,
+    /// Borrowed ahead, so that a large frame is never begun without room for it.
+    large: Option<Buffer>,
 }
 
 impl Egress {
@@ -50,7 +49,20 @@ impl Egress {
         if let Some(unfinished) = self.unfinished.take() {
             self.unfinished = unfinished.resume(nic, &mut self.counters);
         }
-        self.unfinished.is_none() && nic.transmit_room() >= BUFFERS_PER_SEND + reserve
+        self.unfinished.is_none() && nic.transmit_room() > reserve
+    }
+
+    /// The same for a frame that may be large and that the card is to cut: cards have few
+    /// buffers for those, and waiting for one is better than cutting in software meanwhile.
+    pub fn ready_large(&mut self, nic: &mut dyn Nic, reserve: usize) -> bool {
+        if !self.ready(nic, reserve) {
+            return false;
+        }
+        if self.large.is_none() {
+            let len = nic.max_segmented_frame().unwrap_or(0).min(MAX_SUPER_FRAME);
+            self.large = nic.transmit_buffer(len);
+        }
+        self.large.is_some()
     }
 
     /// Sends what `write` writes. With `link`, `write` is given room for an IP packet of `len` bytes,
@@ -70,30 +82,6 @@ impl Egress {
         if let Some(segment) = segment {
             return self.send_large(nic, link, frame_len, segment, write);
         }
-        match link {
-            Some(link) if link[12..] == frame::ethertype::IPV6.to_be_bytes() => {
-                self.send_ipv6(nic, link, len, write)
-            }
-            _ => {
-                self.flush_batch(nic);
-                self.send_single(nic, link, frame_len, write)
-            }
-        }
-    }
-
-    /// Ends a flow's turn: what was held back in the hope of more is sent. Does not ring the
-    /// doorbell.
-    pub fn end_turn(&mut self, nic: &mut dyn Nic) {
-        self.flush_batch(nic);
-    }
-
-    fn send_single<R>(
-        &mut self,
-        nic: &mut dyn Nic,
-        link: Option<&[u8; LINK_LEN]>,
-        frame_len: usize,
-        write: impl FnOnce(&mut [u8]) -> R,
-    ) -> R {
         let Some(mut buffer) = nic.transmit_buffer(frame_len) else {
             return self.lose(frame_len, write);
         };
@@ -110,7 +98,6 @@ impl Egress {
         segment: NonZeroU16,
         write: impl FnOnce(&mut [u8]) -> R,
     ) -> R {
-        self.flush_batch(nic);
         if self.cut.is_some() || self.unfinished.is_some() {
             return self.lose(frame_len, write);
         }
@@ -122,8 +109,7 @@ impl Egress {
             _ => Feature::TcpSegmentationOffload,
         };
         if nic.feature(feature).on
-            && nic.max_segmented_frame().is_some_and(|max| frame_len <= max)
-            && let Some(mut buffer) = nic.transmit_buffer(frame_len)
+            && let Some(mut buffer) = self.large_buffer(nic, frame_len)
         {
             let result = write(with_link(&mut buffer, link));
             self.finish(nic, buffer, Some(segment));
@@ -149,53 +135,23 @@ impl Egress {
         result
     }
 
-    fn send_ipv6<R>(
-        &mut self,
-        nic: &mut dyn Nic,
-        link: &[u8; LINK_LEN],
-        len: usize,
-        write: impl FnOnce(&mut [u8]) -> R,
-    ) -> R {
-        if let Some(place) = self.coalescer.place(len) {
-            let result = write(place);
-            match self.coalescer.written(nic, len, &mut self.counters) {
-                Written::Merged => {}
-                Written::Last => self.flush_batch(nic),
-                Written::Refused(rescued) => {
-                    self.flush_batch(nic);
-                    if let Some(buffer) = rescued {
-                        self.finish(nic, buffer, None);
-                    }
-                }
-            }
-            return result;
+    /// A buffer for a large frame: the one borrowed ahead, or another.
+    fn large_buffer(&mut self, nic: &mut dyn Nic, frame_len: usize) -> Option<Buffer> {
+        if nic.max_segmented_frame().is_none_or(|max| max < frame_len) {
+            return None;
         }
-        self.flush_batch(nic);
-        if Coalescer::wants(nic, len)
-            && let Some(mut buffer) = nic.transmit_buffer(Coalescer::buffer_len(nic))
-        {
-            let frame = &mut buffer[..LINK_LEN + len];
-            let result = write(with_link(frame, Some(link)));
-            let unfinished = self.coalescer.start(nic, buffer, LINK_LEN + len, &mut self.counters);
-            self.keep(unfinished);
-            return result;
-        }
-        self.send_single(nic, Some(link), LINK_LEN + len, write)
-    }
-
-    fn flush_batch(&mut self, nic: &mut dyn Nic) {
-        let unfinished = self.coalescer.flush(nic, &mut self.counters);
-        self.keep(unfinished);
+        let mut buffer = match self.large.take() {
+            Some(buffer) => buffer,
+            None => nic.transmit_buffer(frame_len)?,
+        };
+        let start = buffer.window().start;
+        buffer.set_window(start..start + frame_len);
+        Some(buffer)
     }
 
     fn finish(&mut self, nic: &mut dyn Nic, buffer: Buffer, segment: Option<NonZeroU16>) {
-        let unfinished = offload::finish(nic, buffer, segment, &mut self.counters);
-        self.keep(unfinished);
-    }
-
-    fn keep(&mut self, unfinished: Option<Unfinished>) {
-        if let Some(unfinished) = unfinished {
-            self.unfinished = Some(unfinished);
+        if let Some(rest) = offload::finish(nic, buffer, segment, &mut self.counters) {
+            self.unfinished = Some(rest);
         }
     }
 

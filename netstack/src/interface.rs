@@ -237,7 +237,6 @@ impl Interface {
     pub(crate) fn flush(&mut self) {
         if self.unflushed {
             self.unflushed = false;
-            self.egress.end_turn(&mut *self.nic);
             self.nic.flush();
         }
     }

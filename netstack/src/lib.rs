@@ -19,7 +19,6 @@ mod address;
 mod api;
 mod arp;
 mod buffers;
-pub mod coalesce;
 mod configure;
 mod cookie;
 pub mod counters;

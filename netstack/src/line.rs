@@ -152,6 +152,8 @@ pub(crate) struct Line<'a> {
     pub(crate) nic: &'a mut dyn Nic,
     pub(crate) egress: &'a mut Egress,
     pub(crate) wire: &'a mut Wire,
+    /// What smoltcp sends may be a frame for the card to cut.
+    pub(crate) large: bool,
     /// smoltcp wanted to send and could not: the ring is full.
     pub(crate) refused: bool,
     /// Frames sent.
@@ -180,8 +182,12 @@ impl Device for Line<'_> {
 
     #[inline]
     fn transmit(&mut self, _: Instant) -> Option<Transmit<'_>> {
-        let Line { nic, egress, wire, sent, refused, .. } = self;
-        if !egress.ready(&mut **nic, RESERVE) {
+        let Line { nic, egress, wire, sent, refused, large, .. } = self;
+        let ready = match large {
+            true => egress.ready_large(&mut **nic, RESERVE),
+            false => egress.ready(&mut **nic, RESERVE),
+        };
+        if !ready {
             *refused = true;
             return None;
         }

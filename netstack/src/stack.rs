@@ -17,7 +17,7 @@ use crate::reassembly::Reassembly;
 use crate::slab::Slab;
 use crate::socket::{Event, Family, Kind, Options, SocketId};
 use crate::statistics::Statistics;
-use crate::tcp::{Flow, Machines};
+use crate::tcp::{Flow, Machines, card_cuts};
 use crate::timer::Timers;
 use crate::timewait::TimeWait;
 use crate::udp::Datagram;
@@ -230,7 +230,12 @@ impl Stack {
             match self.slots.at_mut(index) {
                 Some(Slot::Flow(flow)) if flow.blocked => {
                     let interface = &mut self.interfaces[flow.interface];
-                    if !interface.egress.ready(&mut *interface.nic, 2) {
+                    let nic = &mut *interface.nic;
+                    let ready = match card_cuts(nic, flow.wire.ip_len == 40) {
+                        true => interface.egress.ready_large(nic, 2),
+                        false => interface.egress.ready(nic, 2),
+                    };
+                    if !ready {
                         self.blocked.push_front(index);
                         return;
                     }

@@ -226,13 +226,10 @@ impl Machines {
         }
     }
 
-    /// The one for a turn of a flow on this card.
+    /// The one for a turn of a flow on this card. `large`: the card cuts its frames.
     #[inline]
-    fn choose(&mut self, nic: &dyn Nic, ipv6: bool) -> &mut Machine {
-        let feature =
-            if ipv6 { Feature::Tcp6Segmentation } else { Feature::TcpSegmentationOffload };
-        if nic.feature(feature).on && nic.max_segmented_frame().is_some_and(|max| max >= LARGE + 14)
-        {
+    fn choose(&mut self, nic: &dyn Nic, large: bool) -> &mut Machine {
+        if large {
             &mut self.large
         } else if nic.transmit_room() >= MEDIUM_SEGMENTS + 4 {
             &mut self.medium
@@ -245,6 +242,13 @@ impl Machines {
     pub(crate) fn any(&mut self) -> &mut Machine {
         &mut self.single
     }
+}
+
+/// Does the card cut large frames of this family?
+#[inline]
+pub(crate) fn card_cuts(nic: &dyn Nic, ipv6: bool) -> bool {
+    let feature = if ipv6 { Feature::Tcp6Segmentation } else { Feature::TcpSegmentationOffload };
+    nic.feature(feature).on && nic.max_segmented_frame().is_some_and(|max| max >= LARGE + 14)
 }
 
 impl Stack {
@@ -295,8 +299,8 @@ impl Stack {
         let Some(interface) = interfaces.get_mut(flow.interface) else { return };
         flow.tend(now);
         if !flow.waiting {
-            let ipv6 = flow.wire.ip_len == 40;
-            let machine = machines.choose(&*interface.nic, ipv6);
+            let large = card_cuts(&*interface.nic, flow.wire.ip_len == 40);
+            let machine = machines.choose(&*interface.nic, large);
             let mut frames = 0;
             let mut barren = 0;
             loop {
@@ -322,6 +326,7 @@ impl Stack {
                     nic: &mut *interface.nic,
                     egress: &mut interface.egress,
                     wire: &mut flow.wire,
+                    large,
                     refused: false,
                     sent: 0,
                 };
@@ -497,6 +502,7 @@ fn deliver(
         nic: &mut *interface.nic,
         egress: &mut interface.egress,
         wire: &mut flow.wire,
+        large: false,
         refused: false,
         sent: 0,
     };

@@ -1,4 +1,4 @@
-//! Checksums, segments and merged segments against scapy's bytes and `etherparse`'s sums, for cards
+//! Checksums and segments against scapy's bytes and `etherparse`'s sums, for cards
 //! of every ability.
 
 mod card;
@@ -402,116 +402,6 @@ fn without_a_buffer_the_frame_is_lost_and_counted() {
     assert_eq!((written, egress.counters.tx_dropped_no_buffer), (7, 1));
 }
 
-/// Sends the pieces of a large frame one by one, as smoltcp does IPv6, with bare sums.
-fn send_pieces(card: &mut Card, egress: &mut Egress, pieces: &[Vec<u8>]) {
-    for piece in pieces {
-        let link: [u8; 14] = piece[..14].try_into().unwrap();
-        let packet = &piece[14..];
-        assert!(egress.ready(card, 0));
-        egress.send(card, Some(&link), packet.len(), None, |room| {
-            assert_eq!(room.len(), packet.len());
-            room.copy_from_slice(packet);
-            let field = frame::parse(piece).unwrap().shape.checksum_offset();
-            if let Some(field) = field {
-                room[field - 14..field - 12].fill(0);
-            }
-        });
-    }
-}
-
-#[test]
-fn ipv6_segments_become_one_frame_for_the_card() {
-    for large in large_frames().iter().filter(|l| l.name.starts_with("plain-ip6-tcp")) {
-        let mut card = Card::able(64);
-        let mut egress = Egress::new();
-        // A segment with PSH, FIN, CWR, … ends or breaks a batch: the wire is the same anyway.
-        send_pieces(&mut card, &mut egress, &large.pieces);
-        egress.end_turn(&mut card);
-        let frames = card.taken.len();
-        assert_eq!(card.drain(), large.pieces, "{}", large.name);
-        if large.size >= 536 && large.name.ends_with("None") {
-            assert_eq!(frames, 1, "{}", large.name);
-            assert_eq!(egress.counters.tx_coalesced, large.pieces.len() as u64);
-        }
-        if large.size < 500 {
-            assert_eq!(frames, large.pieces.len(), "{}", large.name);
-        }
-        assert_eq!(egress.counters.tx_csum_sw, 0);
-    }
-}
-
-#[test]
-fn batch_is_broken_by_whatever_does_not_continue_it() {
-    let large =
-        large_frames().into_iter().find(|l| l.name == "plain-ip6-tcp-536-1608-None").unwrap();
-    let tcp = 14 + 40;
-    let changes: [(&str, usize); 8] = [
-        ("hop limit", 14 + 7),
-        ("flow label", 14 + 3),
-        ("destination", 14 + 39),
-        ("source port", tcp + 1),
-        ("sequence", tcp + 7),
-        ("acknowledgement", tcp + 11),
-        ("window", tcp + 15),
-        ("urgent", tcp + 19),
-    ];
-    for (what, at) in changes {
-        let mut pieces = large.pieces.clone();
-        pieces[1][at] ^= 1;
-        let sum = transport_sum(&pieces[1]);
-        pieces[1][tcp + 16..tcp + 18].copy_from_slice(&sum.to_be_bytes());
-        let mut card = Card::able(64);
-        let mut egress = Egress::new();
-        send_pieces(&mut card, &mut egress, &pieces);
-        egress.end_turn(&mut card);
-        assert_eq!(card.taken.len(), 3, "{what}");
-        assert_eq!(card.drain(), pieces, "{what}");
-        assert_eq!(card.buffers(), 64, "{what}");
-    }
-}
-
-#[test]
-fn other_frames_pass_a_batch_in_order() {
-    let large =
-        large_frames().into_iter().find(|l| l.name == "plain-ip6-tcp-536-1608-None").unwrap();
-    let udp = vectors().into_iter().find(|v| v.name == "plain-ip6-udp-63").unwrap();
-    let arp = vectors().into_iter().find(|v| v.name == "arp").unwrap();
-    let mut card = Card::able(64);
-    let mut egress = Egress::new();
-    let order = [&large.pieces[0], &udp.wire, &large.pieces[1], &arp.wire, &large.pieces[2]];
-    let order: Vec<Vec<u8>> = order.into_iter().cloned().collect();
-    send_pieces(&mut card, &mut egress, &order);
-    egress.end_turn(&mut card);
-    assert_eq!(card.drain(), order);
-    assert_eq!(egress.counters.tx_coalesced, 0);
-}
-
-#[test]
-fn batch_longer_than_a_frame_may_be_is_split() {
-    let large =
-        large_frames().into_iter().find(|l| l.name == "plain-ip6-tcp-536-1608-None").unwrap();
-    let tcp = 14 + 40;
-    let first = &large.pieces[0];
-    let sequence = u32::from_be_bytes(first[tcp + 4..tcp + 8].try_into().unwrap());
-    let pieces: Vec<Vec<u8>> = (0..300u32)
-        .map(|i| {
-            let mut piece = first.clone();
-            let sequence = sequence.wrapping_add(i * 536);
-            piece[tcp + 4..tcp + 8].copy_from_slice(&sequence.to_be_bytes());
-            piece[200] = i as u8;
-            let sum = transport_sum(&piece);
-            piece[tcp + 16..tcp + 18].copy_from_slice(&sum.to_be_bytes());
-            piece
-        })
-        .collect();
-    let mut card = Card::able(64);
-    let mut egress = Egress::new();
-    send_pieces(&mut card, &mut egress, &pieces);
-    egress.end_turn(&mut card);
-    assert_eq!(card.taken.len(), 3, "65515 / 536 = 122 segments each");
-    assert_eq!(card.drain(), pieces);
-}
-
 proptest! {
     #[test]
     fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200),
@@ -669,27 +559,6 @@ fn udp_shorter_than_what_ip_carries_is_summed_by_its_own_length() {
             assert_eq!(counters.rx_csum_complete, u64::from(said == complete));
         }
     }
-}
-
-#[test]
-fn segment_longer_than_the_first_does_not_join_it() {
-    let find = |name| large_frames().into_iter().find(|l| l.name == name).unwrap();
-    let mut pieces = vec![find("plain-ip6-tcp-536-1608-None").pieces.remove(0)];
-    let mut longer = pieces[0].clone();
-    let tcp = 14 + 40;
-    let sequence = u32::from_be_bytes(longer[tcp + 4..tcp + 8].try_into().unwrap());
-    longer[tcp + 4..tcp + 8].copy_from_slice(&sequence.wrapping_add(536).to_be_bytes());
-    longer.push(0x77);
-    let payload_len = (longer.len() - tcp) as u16;
-    longer[18..20].copy_from_slice(&payload_len.to_be_bytes());
-    let sum = transport_sum(&longer);
-    longer[tcp + 16..tcp + 18].copy_from_slice(&sum.to_be_bytes());
-    pieces.push(longer);
-    let mut card = Card::able(64);
-    let mut egress = Egress::new();
-    send_pieces(&mut card, &mut egress, &pieces);
-    egress.end_turn(&mut card);
-    assert_eq!(card.drain(), pieces);
 }
 
 /// Each check of `parse` by a frame that fails it, and the counter that shows.
