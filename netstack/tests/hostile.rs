@@ -106,7 +106,7 @@ fn template(random: &mut Random) -> Vec<u8> {
             // A fragment.
             let mut frame = ipv4(17, peer, ours, &[7; 64]);
             frame[20] = 0x20 * (random.below(2) as u8);
-            frame[21] = random.below(64) as u8 * 8 / 8;
+            frame[21] = random.below(64) as u8;
             frame[18] = random.below(4) as u8;
             let sum = {
                 frame[24..26].fill(0);
