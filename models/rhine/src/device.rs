@@ -233,6 +233,10 @@ impl Rhine {
         if self.faults.eeprom_arms_wake && self.chip.has_power_management() {
             self.file[usize::from(regs::CFGA)] |= 3;
         }
+        if self.faults.eeprom_enables_memory {
+            let (register, bit) = self.chip.memory_enable();
+            self.file[usize::from(register)] |= bit;
+        }
         if !self.chip.has_internal_phy() {
             self.mii.phy_address = Mii::new(self.chip, &self.faults).phy_address;
         }

@@ -29,6 +29,8 @@ pub struct Faults {
     pub slow_eeprom: u32,
     /// E12: the EEPROM arms magic-packet wake (CFGA 0-1).
     pub eeprom_arms_wake: bool,
+    /// The EEPROM switches memory decoding on; those of most cards do not.
+    pub eeprom_enables_memory: bool,
     /// E23: MIDLE never comes.
     pub dead_midle: bool,
     /// The PHY does not answer.
@@ -129,6 +131,7 @@ impl Faults {
             return Some(());
         }
         let switch = match name {
+            "eeprom-enables-memory" => Some(&mut self.eeprom_enables_memory),
             "eeprom-arms-wake" => Some(&mut self.eeprom_arms_wake),
             "dead-midle" => Some(&mut self.dead_midle),
             "absent-phy" => Some(&mut self.absent_phy),

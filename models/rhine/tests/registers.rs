@@ -106,6 +106,8 @@ fn eeprom_reload_restores_address_and_switches_memory_decoding_off() {
         assert_eq!(bench.memory_r8(0x00), 0xff);
         assert_eq!(bench.r8(0x00), MAC[0]);
     }
+    let on = Faults { eeprom_enables_memory: true, ..Faults::default() };
+    assert_eq!(Bench::with(Chip::VT6105M, on).memory_r8(0x00), MAC[0]);
     let mut bench = Bench::with(Chip::VT6102, Faults { slow_eeprom: 3, ..Faults::default() });
     bench.w8(0x00, 0x55);
     bench.w8(0x74, 0x20);

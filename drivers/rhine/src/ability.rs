@@ -1,0 +1,124 @@
+//! What the card will do for a frame. A pure function, which holds the errata. [RH 5.1]
+
+use crate::chip::Chip;
+use trireme_nic::{FrameShape, Network, TransmitAbility, Transport};
+
+/// Who makes transmit checksums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TransmitChecksums {
+    /// Software. The default: the card's engine costs 8 % of the throughput at MTU 1500.
+    #[default]
+    Off,
+    /// The card, whenever it can.
+    On,
+    /// The card for frames up to `limit` bytes (Ethernet header counted, FCS not), of which two fit
+    /// in its transmit buffer, so that they cost no throughput.
+    Auto {
+        /// Longest such frame; 1014 is MTU 1000.
+        limit: usize,
+    },
+}
+
+impl TransmitChecksums {
+    /// `Auto` with the published limit, MTU 1000.
+    pub const AUTO: TransmitChecksums = TransmitChecksums::Auto { limit: 1014 };
+}
+
+/// What `chip` does for a frame of this shape.
+pub fn transmit_ability(
+    chip: Chip,
+    checksums: TransmitChecksums,
+    shape: &FrameShape,
+) -> TransmitAbility {
+    let wanted = match checksums {
+        TransmitChecksums::Off => false,
+        TransmitChecksums::On => true,
+        TransmitChecksums::Auto { limit } => shape.len <= limit,
+    };
+    // Only IPv4 directly behind the Ethernet header. Options are said to work and nobody has looked;
+    // fragments, IPv6 and tags in the frame are not to be asked for.
+    let plain = shape.link_len == 14
+        && shape.segment.is_none()
+        && matches!(shape.network, Network::Ipv4 { header_len: 20, fragment: false });
+    if !chip.has_checksums() || !wanted || !plain {
+        return TransmitAbility::default();
+    }
+    TransmitAbility {
+        network_checksum: true,
+        transport_checksum: matches!(shape.transport, Transport::Tcp { .. } | Transport::Udp),
+        segment: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::num::NonZeroU16;
+
+    const M: Chip = Chip { device: 0x3053, revision: 0x96 };
+
+    fn shape(len: usize) -> FrameShape {
+        FrameShape {
+            len,
+            link_len: 14,
+            network: Network::Ipv4 { header_len: 20, fragment: false },
+            transport: Transport::Tcp { header_len: 20 },
+            segment: None,
+        }
+    }
+
+    const BOTH: TransmitAbility =
+        TransmitAbility { network_checksum: true, transport_checksum: true, segment: false };
+    const NONE: TransmitAbility =
+        TransmitAbility { network_checksum: false, transport_checksum: false, segment: false };
+
+    #[test]
+    fn only_the_management_chip_and_only_when_switched_on() {
+        for revision in 0..=255 {
+            let chip = Chip { device: 0x3053, revision };
+            assert_eq!(transmit_ability(chip, TransmitChecksums::Off, &shape(100)), NONE);
+            let on = transmit_ability(chip, TransmitChecksums::On, &shape(1514));
+            assert_eq!(on, if revision >= 0x90 { BOTH } else { NONE });
+        }
+    }
+
+    #[test]
+    fn auto_ends_at_its_limit() {
+        for len in 60..=1514 {
+            let ability = transmit_ability(M, TransmitChecksums::AUTO, &shape(len));
+            assert_eq!(ability, if len <= 1014 { BOTH } else { NONE });
+        }
+    }
+
+    #[test]
+    fn everything_unusual_is_software() {
+        let base = shape(100);
+        let ipv6 = |extension_headers, fragment| Network::Ipv6 {
+            header_len: 40,
+            extension_headers,
+            fragment,
+        };
+        for network in [
+            Network::Ipv4 { header_len: 24, fragment: false },
+            Network::Ipv4 { header_len: 60, fragment: false },
+            Network::Ipv4 { header_len: 20, fragment: true },
+            ipv6(false, false),
+            ipv6(true, true),
+            Network::Other,
+        ] {
+            let shape = FrameShape { network, ..base };
+            assert_eq!(transmit_ability(M, TransmitChecksums::On, &shape), NONE);
+        }
+        for odd in [
+            FrameShape { link_len: 18, ..base },
+            FrameShape { segment: NonZeroU16::new(1460), ..base },
+        ] {
+            assert_eq!(transmit_ability(M, TransmitChecksums::On, &odd), NONE);
+        }
+        for transport in [Transport::Icmp, Transport::Other] {
+            let shape = FrameShape { transport, ..base };
+            let ability = transmit_ability(M, TransmitChecksums::On, &shape);
+            assert_eq!(ability, TransmitAbility { network_checksum: true, ..NONE });
+        }
+    }
+}

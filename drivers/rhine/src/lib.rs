@@ -1,0 +1,100 @@
+//! Driver for VIA Rhine network cards: VT86C100A, VT6102, VT6105 and VT6105M.
+//!
+//! No data sheet is public: the facts are those of `docs/hardware/rhine.md`, cited as [RH n] by its
+//! sections and [E n] by the rows of its errata table (section 6). **Unverified on silicon**: so far
+//! the card has been the model in `models/rhine`, which Linux's `via-rhine` runs on too.
+//!
+//! The principles:
+//! - **One frame, one descriptor.** The stack writes frames where the card reads them.
+//! - **Transmit checksums are off.** The VT6105M can, but moves no data meanwhile, which costs 8 % of
+//!   the throughput at MTU 1500 [RH 5.2]; `Auto` uses it for frames short enough to cost nothing.
+//! - **Everything can fail and be recovered**: every wait has a bound and a name, every error path of
+//!   the sheet ends with a card that runs, by restarting one engine or by resetting all of it.
+//! - **The card lies.** Lengths are checked, ring positions are our own, and neither ring trusts the
+//!   card's pointer.
+
+#![cfg_attr(not(test), no_std)]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+mod ability;
+mod chip;
+mod counters;
+mod desc;
+mod filter;
+mod init;
+mod irq;
+mod nic;
+mod phy;
+mod regs;
+mod ring;
+
+pub use ability::{TransmitChecksums, transmit_ability};
+pub use chip::Chip;
+pub use nic::Rhine;
+
+use alloc::boxed::Box;
+use core::fmt;
+use trireme_nic::{DmaError, MacAddress};
+
+/// Waits for so many microseconds.
+pub type Delay = Box<dyn Fn(u32) + Send>;
+
+/// What the machine gives the driver.
+pub struct Config {
+    /// Which chip, from PCI configuration space.
+    pub chip: Chip,
+    /// Address to use if the card's own is none; random and locally administered.
+    pub fallback_mac: MacAddress,
+    /// Transmit checksums to begin with.
+    pub transmit_checksums: TransmitChecksums,
+    /// Waits; used while the card is brought up, reset or its PHY asked, never per frame.
+    pub delay: Delay,
+}
+
+/// A wait that went beyond its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeout {
+    /// What did not happen.
+    pub what: &'static str,
+    /// How long was waited, in microseconds.
+    pub waited_us: u32,
+}
+
+/// Why a card cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// All registers read as ones.
+    Absent,
+    /// It did not do something in time.
+    Timeout(Timeout),
+    /// No memory.
+    Memory(DmaError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Absent => f.write_str("the card does not answer"),
+            Error::Timeout(Timeout { what, waited_us }) => {
+                write!(f, "{what}: not in {waited_us} µs")
+            }
+            Error::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl From<Timeout> for Error {
+    fn from(timeout: Timeout) -> Error {
+        Error::Timeout(timeout)
+    }
+}
+
+impl From<DmaError> for Error {
+    fn from(error: DmaError) -> Error {
+        Error::Memory(error)
+    }
+}
