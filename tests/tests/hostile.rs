@@ -122,7 +122,7 @@ fn idle_and_slow_clients_leave_room_for_others(#[values(Arch::X86_64, Arch::Aarc
     let mut guest = serve(&machine);
     let idle: Vec<_> = (0..300).map(|_| TcpStream::connect((GUEST_V4, 80)).unwrap()).collect();
     for (index, mut stream) in idle.iter().enumerate().step_by(2) {
-        stream.write_all(&b"GET /one.bin HTTP/1.1\r\nHost: slow\r\n"[..index % 37]).unwrap();
+        stream.write_all(&b"GET /one.bin HTTP/1.1\r\nHost: slow\r\n"[..index % 35]).unwrap();
     }
     still_serves(&machine, &mut guest);
 }

@@ -11,7 +11,7 @@ use trireme_tests::relay::relay;
 use trireme_tests::web::{address, machine_on_tap, serve};
 use trireme_tools::arch::Arch;
 
-/// Frames of a transfer; each has 1 in 100 chances of every fault.
+/// Each frame of a transfer, either way, has one chance in a hundred of every fault.
 const FAULTS: &str = "loss=1,duplication=1,reorder=1,hold=8";
 
 #[rstest]
@@ -26,15 +26,15 @@ fn transfers_survive_a_bad_wire(#[case] arch: Arch, #[case] delay: Duration) {
     machine.network = relay(TAP, &scratch.file("wire"), FAULTS.parse().unwrap(), delay, 7);
     let _guest = serve(&machine);
     let got = scratch.file("got");
-    for attempt in 0..3 {
+    for attempt in 0..2 {
         let start = Instant::now();
         // curl gives up when less than a byte a second arrives for five seconds: the longest stall allowed.
         let url = format!("{}/big.bin", address(&machine));
         let arguments =
-            ["-Y", "1", "-y", "5", "-r", "0-9999999", "-o", got.to_str().unwrap(), &url];
+            ["-Y", "1", "-y", "5", "-r", "0-4999999", "-o", got.to_str().unwrap(), &url];
         curl(&arguments, Duration::from_secs(120));
         let want = fs::read(web_files().join("big.bin")).unwrap();
-        assert!(fs::read(&got).unwrap() == want[..10_000_000], "attempt {attempt} differs");
-        eprintln!("attempt {attempt}: 10 MB in {:?}", start.elapsed());
+        assert!(fs::read(&got).unwrap() == want[..5_000_000], "attempt {attempt} differs");
+        eprintln!("attempt {attempt}: 5 MB in {:?}", start.elapsed());
     }
 }

@@ -3,18 +3,18 @@
 use std::env;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trireme_test_programs as _;
 
+/// DHCP may still be at work when the program starts.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 fn main() {
+    let start = Instant::now();
     for name in env::args().skip(1) {
-        // DHCP may still be at work: some patience, but not for ever.
         let mut answer = lookup(&name);
-        for _ in 0..10 {
-            if answer.is_ok() || name.starts_with("nowhere") {
-                break;
-            }
+        while answer.is_err() && start.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(300));
             answer = lookup(&name);
         }
