@@ -24,21 +24,34 @@ use crate::{entropy, net};
 const MAX_FIXED: usize = 64;
 
 /// Finds every network card and gives it to [`crate::net::add_card`], in discovery order: PCI first, by bus,
-/// device and function, then devices at fixed places in the order they were named. Feeds
-/// [`crate::entropy::add`] from entropy devices.
+/// device and function, then devices at fixed places in the order they were named. Before that, feeds
+/// [`crate::entropy::add`] from entropy devices: cards and stack draw from it.
 pub fn discover(boot: &BootInformation) {
-    if let Some(mut host) = Host::find(boot) {
-        for function in host.functions() {
-            on_pci(&host, &function);
-        }
+    let mut host = Host::find(boot);
+    let functions = host.as_mut().map(Host::functions).unwrap_or_default();
+    for function in &functions {
+        log::debug!(
+            "pci {}: {:04x}:{:04x}, class {:06x}",
+            function.address,
+            function.vendor,
+            function.device,
+            function.class
+        );
     }
-    let mut left = MAX_FIXED;
-    fixed(boot, &mut |device, trigger| {
-        if left > 0 {
-            left -= 1;
-            at_fixed_place(device, trigger);
+    for kind in [DeviceType::EntropySource, DeviceType::Network] {
+        for function in &functions {
+            if let Some(host) = &host {
+                on_pci(host, function, kind);
+            }
         }
-    });
+        let mut left = MAX_FIXED;
+        fixed(boot, &mut |device, trigger| {
+            if left > 0 {
+                left -= 1;
+                at_fixed_place(device, trigger, kind);
+            }
+        });
+    }
 }
 
 /// Calls `each` for virtio devices at fixed places: those of the boot arguments, then of the device tree.
@@ -68,42 +81,34 @@ fn fixed(boot: &BootInformation, each: &mut dyn FnMut(virtio_mmio::Device, Trigg
     }
 }
 
-/// Who hears of a virtio device's interrupts; `None`: there is no driver for it.
-fn wanted(kind: DeviceType) -> Option<Option<Source>> {
-    match kind {
-        DeviceType::Network => Some(Some(Source::Network)),
-        DeviceType::EntropySource => Some(None),
-        _ => None,
-    }
+/// Who hears of a virtio device's interrupts.
+fn source(kind: DeviceType) -> Option<Source> {
+    (kind == DeviceType::Network).then_some(Source::Network)
 }
 
-fn on_pci(host: &Host, function: &Function) {
-    log::debug!(
-        "pci {}: {:04x}:{:04x}, class {:06x}",
-        function.address,
-        function.vendor,
-        function.device,
-        function.class
-    );
+fn on_pci(host: &Host, function: &Function, kind: DeviceType) {
     // Transitional devices have numbers of their own. [VIRTIO 4.1.2.1]
-    let kind = match (function.vendor, function.device) {
-        (virtio::VENDOR, 0x1000 | 0x1041) => DeviceType::Network,
-        (virtio::VENDOR, 0x1005 | 0x1044) => DeviceType::EntropySource,
+    match (function.vendor, function.device, kind) {
+        (virtio::VENDOR, 0x1000 | 0x1041, DeviceType::Network) => {}
+        (virtio::VENDOR, 0x1005 | 0x1044, DeviceType::EntropySource) => {}
         _ => return,
-    };
-    let Some(source) = wanted(kind) else { return };
-    match VirtioTransport::pci(host, function, source) {
+    }
+    match VirtioTransport::pci(host, function, source(kind)) {
         Ok(transport) => virtio(transport, format_args!("pci {}", function.address)),
         Err(error) => log::error!("pci {}: virtio {kind:?}: {error}", function.address),
     }
 }
 
-fn at_fixed_place(device: virtio_mmio::Device, trigger: Trigger) {
+fn at_fixed_place(device: virtio_mmio::Device, trigger: Trigger, kind: DeviceType) {
     let start = device.registers.start;
-    match VirtioTransport::mmio(device.registers, device.line, trigger, wanted) {
+    match VirtioTransport::mmio(device.registers, device.line, trigger, kind, source(kind)) {
         Ok(Some(transport)) => virtio(transport, format_args!("virtio-mmio {start:#x}")),
         Ok(None) => {}
-        Err(error) => log::error!("virtio-mmio {start:#x}: {error}"),
+        // Said once, not in every pass.
+        Err(error) if kind == DeviceType::Network => {
+            log::error!("virtio-mmio {start:#x}: {error}");
+        }
+        Err(_) => {}
     }
 }
 
@@ -111,7 +116,10 @@ fn virtio(transport: VirtioTransport, place: fmt::Arguments<'_>) {
     match transport.device_type() {
         DeviceType::Network => network_card(transport, place),
         DeviceType::EntropySource => match rng::draw(transport) {
-            Ok(bytes) => entropy::add(&bytes),
+            Ok(bytes) => {
+                log::info!("{place}: virtio entropy source: {} bytes", bytes.len());
+                entropy::add(&bytes);
+            }
             Err(error) => log::warn!("{place}: entropy source: {error}"),
         },
         _ => {}

@@ -207,31 +207,28 @@ impl VirtioTransport {
         })
     }
 
-    /// Reaches a virtio device at a fixed place. `Ok(None)`: there is no device in that slot.
+    /// Reaches a virtio device at a fixed place. `Ok(None)`: there is none of this kind.
     pub fn mmio(
         registers: Range<u64>,
         line: u32,
         trigger: Trigger,
-        wanted: impl FnOnce(DeviceType) -> Option<Option<Source>>,
+        kind: DeviceType,
+        source: Option<Source>,
     ) -> Result<Option<VirtioTransport>, Unreachable> {
-        // [VIRTIO 4.2.2]: the magic value, and device 0 for an empty slot.
+        // [VIRTIO 4.2.2]: the device's kind, 0 in an empty slot.
         let len = registers.end - registers.start;
         if len < 0x200 {
             return Err(Unreachable::Mmio(MmioError::MmioRegionTooSmall));
         }
         let block = MappedRegisters::map(registers.clone())?;
-        if block.read32(8) == 0 {
+        if block.read32(8) != kind as u32 {
             return Ok(None);
         }
         let header = arch::map_device(registers.start, len as usize)?;
-        // SAFETY: mapped for good, aligned to a page or at least to the 512 bytes these blocks have;
+        // SAFETY: mapped for good, aligned to a word, `virtio_mmio::parse` and the device tree see to that;
         // the block above is not used from here on.
         let inner = unsafe { MmioTransport::new(header.cast(), len as usize) };
         let inner = inner.map_err(Unreachable::Mmio)?;
-        let Some(source) = wanted(inner.device_type()) else {
-            // Its `drop` resets a device that is not used.
-            return Ok(None);
-        };
         let interrupts = match source {
             Some(source) => by_line(line, trigger, source)?,
             None => Interrupts::None,

@@ -24,7 +24,8 @@ pub fn parse(value: &str) -> Option<Device> {
     }
     let size = scaled(size)?;
     let end = base.checked_add(size)?;
-    (rest.next().is_none() && size != 0 && base != 0)
+    // Registers are words.
+    (rest.next().is_none() && size != 0 && base != 0 && base.is_multiple_of(4))
         .then_some(Device { registers: base..end, line })
 }
 
@@ -90,6 +91,7 @@ mod tests {
             "18446744073709551615@0x1000:5",
             "99999999999G@0x1000:5",
             "512@0x1000:4294967296",
+            "512@0x1002:5",
             "é@0x1000:5",
         ] {
             assert_eq!(parse(text), None, "{text}");

@@ -1,0 +1,168 @@
+//! The virtio card wherever a machine may have it: each bus, each kind of interrupt, behind bridges, twice.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rstest::rstest;
+use trireme_tests::files::noise;
+use trireme_tests::guest::Guest;
+use trireme_tests::images::image;
+use trireme_tests::network::isolate;
+use trireme_tools::arch::Arch;
+use trireme_tools::qemu::{Machine, Nic};
+
+const SIZE: usize = 1 << 20;
+/// Boot under emulation, on a machine that does other things too.
+const BOOT: Duration = Duration::from_secs(30);
+const NETDEV: &str = "user,id=net0,hostfwd=tcp:127.0.0.1:7007-:7,hostfwd=udp:127.0.0.1:7007-:7";
+
+/// Boots echo with these devices instead of the usual card; `net0` is what a card plugs into.
+fn boot(arch: Arch, kind: &str, devices: &[&str]) -> Guest {
+    isolate();
+    let mut machine = Machine::new(arch, &image("echo", arch).boot);
+    machine.machine = Some(kind.to_owned());
+    machine.nic = Nic::None;
+    machine.append = "loglevel=7 ip=10.0.2.15::10.0.2.2:255.255.255.0::eth0:off".to_owned();
+    machine.extra =
+        ["-global", "virtio-mmio.force-legacy=false", "-netdev", NETDEV].map(Into::into).to_vec();
+    for device in devices {
+        machine.extra.extend(["-device".into(), (*device).into()]);
+    }
+    Guest::boot(&machine)
+}
+
+/// Bytes both ways at once by TCP, then datagrams.
+fn echoes() {
+    let deadline = Instant::now() + BOOT;
+    let mut hello = [0; 5];
+    let mut stream = loop {
+        // QEMU accepts for the guest before the guest listens.
+        if let Ok(mut stream) = TcpStream::connect("127.0.0.1:7007") {
+            stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            if stream.write_all(b"hello").is_ok() && stream.read_exact(&mut hello).is_ok() {
+                break stream;
+            }
+        }
+        assert!(Instant::now() < deadline, "nobody answers");
+        thread::sleep(Duration::from_millis(100));
+    };
+    assert_eq!(&hello, b"hello");
+    let sent = noise(5, SIZE);
+    let mut writer = stream.try_clone().unwrap();
+    let writing = {
+        let sent = sent.clone();
+        thread::spawn(move || writer.write_all(&sent).unwrap())
+    };
+    let mut got = vec![0; SIZE];
+    stream.read_exact(&mut got).expect("no stall above 10 s");
+    writing.join().unwrap();
+    assert!(got == sent, "the echo differs");
+
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket.connect("127.0.0.1:7007").unwrap();
+    for length in [1, 100, 1472] {
+        socket.send(&sent[..length]).unwrap();
+        assert_eq!(socket.recv(&mut got).unwrap(), length);
+        assert_eq!(got[..length], sent[..length]);
+    }
+}
+
+#[rstest]
+#[case::q35_msi_x(Arch::X86_64, "q35", "", "MSI-X")]
+#[case::q35_intx(Arch::X86_64, "q35", ",vectors=0", "INTx")]
+#[case::pc_msi_x(Arch::X86_64, "pc", "", "MSI-X")]
+#[case::pc_intx(Arch::X86_64, "pc", ",vectors=0", "INTx")]
+#[case::pc_one_vector(Arch::X86_64, "pc", ",vectors=1", "INTx")]
+#[case::gicv2_msi_x(Arch::Aarch64, "virt,gic-version=2", "", "MSI-X")]
+#[case::gicv2_intx(Arch::Aarch64, "virt,gic-version=2", ",vectors=0", "INTx")]
+#[case::gicv3_intx(Arch::Aarch64, "virt,gic-version=3", ",vectors=0", "INTx")]
+#[case::low_ecam(Arch::Aarch64, "virt,highmem-ecam=off", "", "MSI-X")]
+fn card_on_pci(
+    #[case] arch: Arch,
+    #[case] kind: &str,
+    #[case] properties: &str,
+    #[case] interrupts: &str,
+) {
+    let card = format!("virtio-net-pci,romfile=,netdev=net0{properties}");
+    let guest = boot(arch, kind, &[&card]);
+    guest.wait_for(&format!("virtio network card (PCI, {interrupts})"), BOOT);
+    echoes();
+}
+
+#[rstest]
+#[case::microvm(Arch::X86_64, "microvm")]
+#[case::virt(Arch::Aarch64, "virt")]
+fn card_in_memory(#[case] arch: Arch, #[case] kind: &str) {
+    let guest = boot(arch, kind, &["virtio-net-device,netdev=net0"]);
+    guest.wait_for("virtio network card (MMIO)", BOOT);
+    echoes();
+}
+
+/// On aarch64 nobody has numbered the buses or placed the BARs before us.
+#[rstest]
+fn card_behind_bridges(
+    #[values((Arch::X86_64, "q35"), (Arch::Aarch64, "virt,gic-version=2"))] machine: (Arch, &str),
+    #[values("", ",vectors=0")] properties: &str,
+) {
+    let card = format!("virtio-net-pci,romfile=,netdev=net0,bus=inner,addr=3{properties}");
+    let devices = [
+        "pcie-root-port,id=empty,chassis=1",
+        "pcie-root-port,id=above,chassis=2",
+        "pcie-pci-bridge,id=bridge,bus=above",
+        "pci-bridge,id=inner,bus=bridge,addr=2,chassis_nr=3",
+        &card,
+    ];
+    let guest = boot(machine.0, machine.1, &devices);
+    guest.wait_for("virtio network card (PCI", BOOT);
+    echoes();
+}
+
+/// Two cards that share an INTx line; the first is `eth0`.
+#[rstest]
+#[case(Arch::X86_64, "pc")]
+#[case(Arch::Aarch64, "virt,gic-version=2")]
+fn cards_share_a_line(#[case] arch: Arch, #[case] kind: &str) {
+    let devices = [
+        "virtio-net-pci,romfile=,netdev=net0,vectors=0,addr=4",
+        "virtio-net-pci,romfile=,vectors=0,addr=8",
+    ];
+    let guest = boot(arch, kind, &devices);
+    guest.wait_for("eth1: virtio_net", BOOT);
+    echoes();
+}
+
+#[rstest]
+#[case::pci(Arch::Aarch64, "virt", &["virtio-net-pci,romfile=,netdev=net0", "virtio-rng-pci"])]
+#[case::memory(Arch::Aarch64, "virt", &["virtio-net-device,netdev=net0", "virtio-rng-device"])]
+#[case::microvm(Arch::X86_64, "microvm", &["virtio-net-device,netdev=net0", "virtio-rng-device"])]
+fn entropy_source_is_used(#[case] arch: Arch, #[case] kind: &str, #[case] devices: &[&str]) {
+    let guest = boot(arch, kind, devices);
+    echoes();
+    let console = guest.console();
+    assert!(console.contains("virtio entropy source: 32 bytes"), "{console}");
+    assert!(!console.contains("timing jitter"), "{console}");
+}
+
+/// What cannot be driven is named, and the rest goes on.
+#[rstest]
+#[case::legacy_pci(
+    Arch::X86_64,
+    "pc",
+    "virtio-net-pci,romfile=,disable-modern=on,disable-legacy=off"
+)]
+#[case::other_device(Arch::X86_64, "pc", "virtio-balloon-pci")]
+#[case::other_card(Arch::X86_64, "pc", "e1000,romfile=")]
+fn devices_without_a_driver_disturb_nothing(
+    #[case] arch: Arch,
+    #[case] kind: &str,
+    #[case] other: &str,
+) {
+    let guest = boot(arch, kind, &[other, "virtio-net-pci,romfile=,netdev=net0"]);
+    echoes();
+    if other.contains("disable-modern") {
+        assert!(guest.console().contains("virtio Network: "), "{}", guest.console());
+    }
+}
