@@ -17,6 +17,9 @@ pub(crate) struct Validators<'v> {
 /// Evaluates the preconditions in the order of [RFC 9110 13.2.2], for a resource that exists. `Some` is the status to send
 /// instead of 200 or 206.
 pub(crate) fn evaluate(request: &Request<'_, '_>, validators: Validators<'_>) -> Option<Status> {
+    if request.is_plain() {
+        return None;
+    }
     if request.has(Field::IfMatch) {
         if !any_matches(request, Field::IfMatch, validators.etag, true) {
             return Some(Status::PreconditionFailed);

@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::access_log::AccessLog;
 use crate::body::Framing;
 use crate::output::{Output, Written};
-use crate::request::{self, FIELD_LIMIT, HEAD_LIMIT, Parsed};
+use crate::request::{self, FIELD_LIMIT, HEAD_LIMIT, Parsed, Recent};
 use crate::respond::Responder;
 use crate::status::Status;
 
@@ -39,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) held_limit: usize,
     pub(crate) input: Vec<u8>,
     pub(crate) file: Vec<u8>,
+    pub(crate) recent: Recent,
     pub(crate) output: Output,
     pub(crate) spare: Vec<Output>,
 }
@@ -297,7 +298,7 @@ impl Connection {
             }
             used += request::leading_empty_lines(&octets[used..]);
             let mut fields = [const { MaybeUninit::uninit() }; FIELD_LIMIT];
-            match request::parse(&octets[used..], &mut fields) {
+            match shared.recent.parse(&octets[used..], &mut fields) {
                 Parsed::Partial => break,
                 Parsed::Refused(status) => self.refuse(status, &octets[used..], shared),
                 Parsed::Complete(request) => {

@@ -5,6 +5,7 @@
 //! one way. A front end that reads any of these differently would let one client's bytes become another's request.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use httparse::Header;
 
@@ -114,6 +115,70 @@ pub(crate) fn parse<'h, 'b>(octets: &'b [u8], fields: &'h mut Fields<'b>) -> Par
     }
 }
 
+/// The last head that asked for nothing special. Clients that poll, and so most requests of some machines, send the same
+/// octets again and again: comparing them is a tenth of the work of reading them.
+#[derive(Default)]
+pub(crate) struct Recent {
+    head: Vec<u8>,
+    /// Where the target is in `head`.
+    target: Range<usize>,
+    method: Option<Method>,
+}
+
+impl Recent {
+    /// Longest head that is remembered, in octets.
+    const LIMIT: usize = 512;
+
+    /// Reads a head, like [`parse`].
+    pub(crate) fn parse<'h, 'b>(
+        &mut self,
+        octets: &'b [u8],
+        fields: &'h mut Fields<'b>,
+    ) -> Parsed<'h, 'b> {
+        if let Some(method) = self.method
+            && octets.starts_with(&self.head)
+        {
+            return Parsed::Complete(Request {
+                method,
+                target: &octets[self.target.clone()],
+                is_1_1: true,
+                persistent: true,
+                body: Framing::None,
+                expects_continue: false,
+                length: self.head.len(),
+                present: 0,
+                fields: &[],
+            });
+        }
+        let parsed = parse(octets, fields);
+        if let Parsed::Complete(request) = &parsed {
+            self.remember(request, octets);
+        }
+        parsed
+    }
+
+    fn remember(&mut self, request: &Request<'_, '_>, octets: &[u8]) {
+        let usual = request.is_plain() && request.is_1_1 && request.persistent;
+        if !usual
+            || request.body != Framing::None
+            || request.expects_continue
+            || request.length > Self::LIMIT
+        {
+            return;
+        }
+        // The target stands behind the method and one space, unless it was an absolute one.
+        let Some(before) = octets.iter().position(|&octet| octet == b' ') else { return };
+        let target = before + 1..before + 1 + request.target.len();
+        if octets.get(target.clone()) != Some(request.target) {
+            return;
+        }
+        self.method = Some(request.method);
+        self.target = target;
+        self.head.clear();
+        self.head.extend_from_slice(&octets[..request.length]);
+    }
+}
+
 /// How many octets of empty lines stand before a head; they are to be ignored. [RFC 9112 2.2]
 pub(crate) fn leading_empty_lines(octets: &[u8]) -> usize {
     let mut length = 0;
@@ -193,9 +258,14 @@ impl<'h, 'b> Request<'h, 'b> {
                 8 if is("if-range") => Some(Field::IfRange),
                 8 if is("if-match") => Some(Field::IfMatch),
                 10 if is("connection") => {
-                    for option in list(value) {
-                        close |= option.eq_ignore_ascii_case(b"close");
-                        self.persistent |= option.eq_ignore_ascii_case(b"keep-alive");
+                    // Nearly always it is this one word.
+                    if value.eq_ignore_ascii_case(b"keep-alive") {
+                        self.persistent = true;
+                    } else {
+                        for option in list(value) {
+                            close |= option.eq_ignore_ascii_case(b"close");
+                            self.persistent |= option.eq_ignore_ascii_case(b"keep-alive");
+                        }
                     }
                     None
                 }
@@ -235,6 +305,11 @@ impl<'h, 'b> Request<'h, 'b> {
             self.body = Framing::chunked();
         }
         Ok(())
+    }
+
+    /// It has none of the fields that change an answer.
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.present == 0
     }
 
     pub(crate) fn has(&self, field: Field) -> bool {
@@ -329,8 +404,8 @@ fn is_host(value: &[u8]) -> bool {
             rest,
         )
     } else {
-        let end = value.iter().position(|&octet| octet == b':').unwrap_or(value.len());
-        (value[..end].iter().all(|&octet| is_registered_name(octet)), &value[end..])
+        let end = value.iter().position(|&octet| !NAME[usize::from(octet)]).unwrap_or(value.len());
+        (true, &value[end..])
     };
     let port_ok = match port {
         [] => true,
@@ -341,27 +416,21 @@ fn is_host(value: &[u8]) -> bool {
 }
 
 /// Unreserved characters, sub-delimiters and the percent sign. [RFC 3986 2, 3.2.2]
-const fn is_registered_name(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric()
-        || matches!(
-            octet,
-            b'-' | b'.'
-                | b'_'
-                | b'~'
-                | b'%'
-                | b'!'
-                | b'$'
-                | b'&'
-                | b'\''
-                | b'('
-                | b')'
-                | b'*'
-                | b'+'
-                | b','
-                | b';'
-                | b'='
-        )
-}
+const NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut octet = 0;
+    while octet < 128 {
+        table[octet] = (octet as u8).is_ascii_alphanumeric();
+        octet += 1;
+    }
+    let others = b"-._~%!$&'()*+,;=";
+    let mut index = 0;
+    while index < others.len() {
+        table[others[index] as usize] = true;
+        index += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {
@@ -510,6 +579,49 @@ mod tests {
         );
         assert_eq!(outcome("GET / HTTP/1.1\r\nHost: a\r\n"), Err(None));
         assert_eq!(outcome(""), Err(None));
+    }
+
+    #[test]
+    fn a_remembered_head_reads_as_it_did() {
+        let mut recent = Recent::default();
+        let plain = "GET /a HTTP/1.1\r\nHost: a\r\nUser-Agent: x\r\n\r\n";
+        for head in [
+            plain,
+            plain,
+            &format!("{plain}GET /b HTTP/1.1\r\n"),
+            &plain[..plain.len() - 1],
+            "GET /ab HTTP/1.1\r\nHost: a\r\n\r\n",
+            "HEAD /ab HTTP/1.1\r\nHost: a\r\n\r\n",
+            "HEAD /ab HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET http://x/ab HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET http://x/ab HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: a\r\nRange: bytes=0-\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: a\r\nRange: bytes=0-\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            "GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+            "POST /a HTTP/1.1\r\nHost: a\r\n\r\n",
+            plain,
+        ] {
+            let mut fields = [const { MaybeUninit::uninit() }; FIELD_LIMIT];
+            let mut fields_again = [const { MaybeUninit::uninit() }; FIELD_LIMIT];
+            let read = recent.parse(head.as_bytes(), &mut fields);
+            let expected = parse(head.as_bytes(), &mut fields_again);
+            match (read, expected) {
+                (Parsed::Complete(read), Parsed::Complete(expected)) => {
+                    let facts = |request: Request<'_, '_>| {
+                        let Request { method, is_1_1, persistent, body, length, present, .. } =
+                            request;
+                        (method, request.target.to_vec(), is_1_1, persistent, body, length, present)
+                    };
+                    assert_eq!(facts(read), facts(expected), "{head:?}");
+                }
+                (read, expected) => {
+                    assert_eq!(format!("{read:?}"), format!("{expected:?}"), "{head:?}")
+                }
+            }
+        }
     }
 
     #[test]

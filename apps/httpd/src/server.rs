@@ -12,6 +12,7 @@ use crate::connection::{After, Connection, Patience, READ_SIZE, Shared};
 use crate::content::Site;
 use crate::options::Options;
 use crate::output::Output;
+use crate::request::Recent;
 use crate::respond::{Boundary, Responder};
 use crate::wheel::Wheel;
 
@@ -38,6 +39,8 @@ pub struct Server {
     limit: usize,
     wheel: Wheel,
     time: Ticks,
+    /// The tick at which the wheel wants to be looked at next, and when that is.
+    wake: (u64, Instant),
     /// Connections whose turn was cut short.
     again: Vec<u32>,
     shared: Shared,
@@ -90,11 +93,14 @@ impl Ticks {
             + 1
     }
 
-    fn advance(&mut self, now: Instant, tick: &mut u64) {
-        if now >= self.end {
+    /// True if a tick has ended.
+    fn advance(&mut self, now: Instant, tick: &mut u64) -> bool {
+        let ticked = now >= self.end;
+        if ticked {
             *tick = ((now - self.start).as_millis() / self.length.as_millis()) as u64;
             self.end = self.begin(*tick + 1);
         }
+        ticked
     }
 
     fn begin(&self, tick: u64) -> Instant {
@@ -143,6 +149,7 @@ impl Server {
             held_limit: options.cache / 2,
             input: vec![0; READ_SIZE],
             file: vec![0; READ_SIZE],
+            recent: Recent::default(),
             output: Output::default(),
             spare: Vec::new(),
         };
@@ -154,6 +161,7 @@ impl Server {
             limit: options.connections.clamp(1, u32::MAX as usize),
             wheel: Wheel::new(),
             time,
+            wake: (0, now),
             again: Vec::new(),
             shared,
         })
@@ -169,13 +177,14 @@ impl Server {
         let mut events = Vec::with_capacity(EVENT_LIMIT);
         let mut due = Vec::new();
         loop {
-            if let Err(error) = self.poller.wait(self.timeout(), &mut events) {
+            let timeout = self.timeout();
+            if let Err(error) = self.poller.wait(timeout, &mut events) {
                 return error;
             }
             let now = Instant::now();
             self.shared.now = now;
             self.shared.responder.clock.advance(now);
-            self.time.advance(now, &mut self.shared.tick);
+            let ticked = self.time.advance(now, &mut self.shared.tick);
             let again = std::mem::take(&mut self.again);
             for event in &events {
                 self.dispatch(event);
@@ -183,9 +192,11 @@ impl Server {
             for slot in again {
                 self.turn(slot);
             }
-            self.wheel.advance(self.shared.tick, &mut due);
-            for (slot, tick) in due.drain(..) {
-                self.expire(slot, tick);
+            if ticked {
+                self.wheel.advance(self.shared.tick, &mut due);
+                for (slot, tick) in due.drain(..) {
+                    self.expire(slot, tick);
+                }
             }
             for index in 0..self.listeners.len() {
                 self.accept(index);
@@ -197,11 +208,16 @@ impl Server {
     }
 
     /// How long nothing needs to be done unless something happens; `None` is for ever.
-    fn timeout(&self) -> Option<Duration> {
+    fn timeout(&mut self) -> Option<Duration> {
         if !self.again.is_empty() {
             return Some(Duration::ZERO);
         }
-        let deadline = self.wheel.next().map(|tick| self.time.begin(tick));
+        let deadline = self.wheel.next().map(|tick| {
+            if self.wake.0 != tick {
+                self.wake = (tick, self.time.begin(tick));
+            }
+            self.wake.1
+        });
         // Nobody tells when there is room again for somebody who waits outside.
         let retry = self
             .listeners
@@ -209,7 +225,8 @@ impl Server {
             .any(|listener| listener.ready)
             .then(|| self.shared.now + self.time.length);
         let wake = deadline.into_iter().chain(retry).min()?;
-        Some(wake.saturating_duration_since(Instant::now()))
+        // What this turn took comes on top; it is little beside a tick.
+        Some(wake.saturating_duration_since(self.shared.now))
     }
 
     fn dispatch(&mut self, event: &Event) {
