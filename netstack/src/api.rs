@@ -370,6 +370,19 @@ impl Stack {
         }
     }
 
+    /// Bytes were read: a turn if the window has grown enough to tell the peer (a quarter of it,
+    /// as RFC 9293, 3.8.6.2.2 has it for small ones).
+    #[inline]
+    fn has_read(&mut self, index: u32, read: usize, now: Instant) {
+        let Some(flow) = self.flow_mut(index) else { return };
+        flow.read += read;
+        if flow.read >= flow.engine.ring() / 4 {
+            self.finish(index, now);
+        } else {
+            flow.reported = flow.readiness();
+        }
+    }
+
     /// Receives bytes, `Ok(0)` at the end of the stream. `peek`: they stay.
     pub fn recv(
         &mut self,
@@ -390,7 +403,7 @@ impl Stack {
                 };
                 let read = read.map_err(|_| Error::ConnectionReset)?;
                 if !peek {
-                    self.finish(id.index, now);
+                    self.has_read(id.index, read, now);
                 }
                 Ok(read)
             }
@@ -455,8 +468,9 @@ impl Stack {
                     let taken = take(bytes).min(bytes.len());
                     (taken, taken)
                 });
-                self.finish(id.index, now);
-                taken.map_err(|_| Error::ConnectionReset)
+                let taken = taken.map_err(|_| Error::ConnectionReset)?;
+                self.has_read(id.index, taken, now);
+                Ok(taken)
             }
             Slot::Datagram(socket) => {
                 let (_, first, second) = datagram(socket)?;

@@ -11,7 +11,7 @@ use crate::gso::Segmentation;
 use crate::offload::{self, Unfinished};
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
-use trireme_nic::{Buffer, Feature, Nic};
+use trireme_nic::{Buffer, Feature, FrameShape, Network, Nic, Transport};
 
 /// Length of an Ethernet header without tags.
 pub const LINK_LEN: usize = 14;
@@ -87,6 +87,37 @@ impl Egress {
         };
         let result = write(with_link(&mut buffer, link));
         self.finish(nic, buffer, None);
+        result
+    }
+
+    /// Sends a TCP or UDP packet without IP options or extension headers and not to be cut, of `len`
+    /// bytes from the IP header on: its shape is known without taking it apart again.
+    #[inline]
+    pub fn send_plain<R>(
+        &mut self,
+        nic: &mut dyn Nic,
+        link: &[u8; LINK_LEN],
+        len: usize,
+        tcp: bool,
+        write: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        let frame_len = LINK_LEN + len;
+        let Some(mut buffer) = nic.transmit_buffer(frame_len) else {
+            return self.lose(frame_len, write);
+        };
+        let result = write(with_link(&mut buffer, Some(link)));
+        let (ip_len, network) = if link[12..] == frame::ethertype::IPV4.to_be_bytes() {
+            (20, Network::Ipv4 { header_len: 20, fragment: false })
+        } else {
+            (40, Network::Ipv6 { header_len: 40, extension_headers: false, fragment: false })
+        };
+        let transport = match buffer.get(LINK_LEN + ip_len + 12) {
+            Some(offset) if tcp => Transport::Tcp { header_len: (offset >> 4) * 4 },
+            _ => Transport::Udp,
+        };
+        let link_len = LINK_LEN as u8;
+        let shape = FrameShape { len: frame_len, link_len, network, transport, segment: None };
+        offload::finish_known(nic, buffer, shape, len - ip_len, &mut self.counters);
         result
     }
 

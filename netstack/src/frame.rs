@@ -280,7 +280,7 @@ pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
         ethertype = be16(frame, usize::from(link_len) + 2).ok_or(Malformed::Link)?;
         link_len += 4;
     }
-    let headers = Headers {
+    let mut headers = Headers {
         shape: FrameShape {
             len: frame.len(),
             link_len,
@@ -302,13 +302,15 @@ pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
         fragment: None,
     };
     match ethertype {
-        ethertype::IPV4 => ipv4(frame, headers),
-        ethertype::IPV6 => ipv6(frame, headers),
-        _ => Ok(headers),
+        ethertype::IPV4 => ipv4(frame, &mut headers)?,
+        ethertype::IPV6 => ipv6(frame, &mut headers)?,
+        _ => {}
     }
+    Ok(headers)
 }
 
-fn ipv4(frame: &[u8], mut headers: Headers) -> Result<Headers, Malformed> {
+#[inline]
+fn ipv4(frame: &[u8], headers: &mut Headers) -> Result<(), Malformed> {
     let start = usize::from(headers.shape.link_len);
     let ip: [u8; 20] = bytes(frame, start).ok_or(Malformed::Ipv4Short)?;
     if ip[0] >> 4 != 4 {
@@ -343,11 +345,11 @@ fn ipv4(frame: &[u8], mut headers: Headers) -> Result<Headers, Malformed> {
     headers.transport_len = payload_len;
     match offset {
         0 => transport(frame, headers),
-        _ => Ok(headers),
+        _ => Ok(()),
     }
 }
 
-fn ipv6(frame: &[u8], mut headers: Headers) -> Result<Headers, Malformed> {
+fn ipv6(frame: &[u8], headers: &mut Headers) -> Result<(), Malformed> {
     let start = usize::from(headers.shape.link_len);
     let ip: [u8; 40] = bytes(frame, start).ok_or(Malformed::Ipv6Short)?;
     if ip[0] >> 4 != 6 {
@@ -397,7 +399,8 @@ fn ipv6(frame: &[u8], mut headers: Headers) -> Result<Headers, Malformed> {
 }
 
 /// The transport header at the start of an IP payload that is whole, or a first fragment.
-fn transport(frame: &[u8], mut headers: Headers) -> Result<Headers, Malformed> {
+#[inline]
+fn transport(frame: &[u8], headers: &mut Headers) -> Result<(), Malformed> {
     let start = headers.transport_offset();
     let packet = &frame[start..start + headers.transport_len];
     match (headers.protocol, headers.source) {
@@ -441,5 +444,5 @@ fn transport(frame: &[u8], mut headers: Headers) -> Result<Headers, Malformed> {
         }
         _ => {}
     }
-    Ok(headers)
+    Ok(())
 }

@@ -214,6 +214,25 @@ impl Interface {
         true
     }
 
+    /// The same for a whole TCP or UDP packet with a plain IP header.
+    #[inline]
+    pub(crate) fn send_plain(
+        &mut self,
+        mac: MacAddress,
+        ethertype: u16,
+        len: usize,
+        tcp: bool,
+        write: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        if !self.egress.ready(&mut *self.nic, 0) {
+            return false;
+        }
+        let header = self.header(mac, ethertype);
+        self.egress.send_plain(&mut *self.nic, &header, len, tcp, write);
+        self.unflushed = true;
+        true
+    }
+
     /// Sends it to a next hop, or lets it wait for the neighbour's address. False: no room.
     pub(crate) fn send_via(
         &mut self,

@@ -233,11 +233,15 @@ impl TxToken for Transmit<'_> {
         let room = usize::from(wire.ip_len) + 20 + usize::from(wire.segment);
         let segment = if len > room { NonZeroU16::new(wire.segment) } else { None };
         let ethernet = wire.ethernet;
-        self.egress.send(self.nic, Some(&ethernet), len, segment, |packet| {
+        let write = |packet: &mut [u8]| {
             let result = f(packet);
             wire.outgoing(packet);
             result
-        })
+        };
+        match segment {
+            None => self.egress.send_plain(self.nic, &ethernet, len, true, write),
+            segment => self.egress.send(self.nic, Some(&ethernet), len, segment, write),
+        }
     }
 
     /// Not asked: smoltcp sets it for IPv4 only, and the flow knows better.

@@ -170,7 +170,7 @@ impl Unfinished {
 /// the card if it will, else in software. Does not ring the doorbell.
 pub fn finish(
     nic: &mut dyn Nic,
-    mut buffer: Buffer,
+    buffer: Buffer,
     segment: Option<NonZeroU16>,
     counters: &mut Counters,
 ) -> Option<Unfinished> {
@@ -185,9 +185,27 @@ pub fn finish(
         return finish_large(nic, buffer, &headers, segment, counters);
     }
     let shape = FrameShape { len: buffer.len(), ..headers.shape };
+    finish_known(nic, buffer, shape, headers.transport_len, counters);
+    None
+}
+
+/// The same for a frame whose shape the writer knows and that is not to be cut. `transport_len`:
+/// bytes from the transport header on.
+#[inline]
+pub fn finish_known(
+    nic: &mut dyn Nic,
+    mut buffer: Buffer,
+    shape: FrameShape,
+    transport_len: usize,
+    counters: &mut Counters,
+) {
     let ability = nic.transmit_ability(&shape);
     let mut request = TransmitRequest::plain(shape);
-    let start = headers.transport_offset();
+    let start = shape.transport_offset().unwrap_or(shape.len);
+    let fragment = match shape.network {
+        Network::Ipv4 { fragment, .. } | Network::Ipv6 { fragment, .. } => fragment,
+        Network::Other => false,
+    };
 
     if let Network::Ipv4 { .. } = shape.network {
         let header = &mut buffer[usize::from(shape.link_len)..start];
@@ -203,23 +221,21 @@ pub fn finish(
         }
     }
     match shape.checksum_offset() {
-        Some(field) if !headers.is_fragment() => {
+        Some(field) if !fragment => {
             buffer[field..field + 2].fill(0);
             if ability.transport_checksum {
                 request.transport_checksum = true;
                 counters.tx_csum_hw += 1;
                 counters.tx_csum_hw_bytes += shape.len as u64;
             } else {
-                let len = headers.transport_len;
-                fill_transport(&mut buffer, &shape, start, len, field);
+                fill_transport(&mut buffer, &shape, start, transport_len, field);
                 counters.tx_csum_sw += 1;
-                counters.tx_csum_sw_bytes += len as u64;
+                counters.tx_csum_sw_bytes += transport_len as u64;
             }
         }
         _ => counters.tx_csum_none += 1,
     }
     nic.transmit(buffer, &request);
-    None
 }
 
 fn fill_transport(frame: &mut [u8], shape: &FrameShape, start: usize, len: usize, field: usize) {

@@ -31,6 +31,8 @@ pub(crate) const HALF_OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 const FIN_WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long to wait for data that could carry the acknowledgement.
 const ACK_DELAY: Duration = Duration::from_millis(10);
+/// smoltcp sends nothing again before this (RFC 6298, 2.4).
+const LEAST_RTO: Duration = Duration::from_secs(1);
 
 /// Who holds a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,17 @@ pub(crate) enum Phase {
     Open,
     /// Closed by the application, not yet over.
     Orphan,
+}
+
+/// How a turn goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// There is something to send.
+    Send,
+    /// All is sent; what remains is to wait for the acknowledgement.
+    Sent,
+    /// smoltcp knows.
+    Ask,
 }
 
 pub(crate) struct Flow {
@@ -75,6 +88,12 @@ pub(crate) struct Flow {
     pub(crate) shut_read: bool,
     /// Keepalive probes are out.
     probing: bool,
+    /// Payload bytes received since the last acknowledgement.
+    unacknowledged: u32,
+    /// A timer of it expired: smoltcp must be asked.
+    due: bool,
+    /// Bytes read since the last turn that went to smoltcp: the window grew by them.
+    pub(crate) read: usize,
 }
 
 impl Flow {
@@ -114,6 +133,9 @@ impl Flow {
             fresh: false,
             shut_read: false,
             probing: false,
+            unacknowledged: 0,
+            due: false,
+            read: 0,
         };
         flow.apply_options();
         flow
@@ -166,6 +188,46 @@ impl Flow {
             ready |= Readiness::WRITABLE;
         }
         ready
+    }
+
+    /// Bytes given to smoltcp and never sent.
+    #[inline]
+    fn unsent(&self) -> usize {
+        let in_flight = self.wire.sent_to.wrapping_sub(self.wire.heard_to) as usize;
+        self.engine.socket().send_queue().saturating_sub(in_flight)
+    }
+
+    /// Is it certain, without asking smoltcp, that there is nothing to send now? In the middle of a
+    /// connection, with nothing in flight and nothing to send, all there can be is an
+    /// acknowledgement that may wait.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.last_state == State::Established
+            && self.phase == Phase::Open
+            && self.wire.sent_to == self.wire.heard_to
+            && !self.options.keep_alive
+            && self.unacknowledged <= u32::from(self.wire.segment)
+            && self.read < self.engine.ring() / 4
+            && self.engine.socket().state() == State::Established
+            && self.engine.socket().send_queue() == 0
+            && !self.due
+    }
+
+    /// What to do next in a turn, as far as it is plain.
+    #[inline]
+    fn step(&self, attempts: u32, frames: u32) -> Step {
+        if self.last_state != State::Established
+            || self.state() != State::Established
+            || self.options.keep_alive
+            || self.due
+        {
+            return Step::Ask;
+        }
+        match (self.unsent(), attempts, frames) {
+            (1.., 0, _) => Step::Send,
+            (0, _, 1..) => Step::Sent,
+            _ => Step::Ask,
+        }
     }
 
     /// Our own business after something happened: timeouts that smoltcp would apply to idle
@@ -274,6 +336,7 @@ impl Stack {
             let merged = payload >= 2 * usize::from(flow.wire.segment);
             let delay = if merged { Duration::ZERO } else { ACK_DELAY };
             flow.engine.socket_mut().set_ack_delay(Some(delay));
+            flow.unacknowledged = flow.unacknowledged.saturating_add(payload as u32);
         } else if flags == crate::frame::tcp_flags::ACK {
             split_acknowledgement(flow, interface, machines.any(), packet, tcp, now);
         }
@@ -297,14 +360,32 @@ impl Stack {
         let Stack { slots, interfaces, machines, timers, dirty, blocked, .. } = self;
         let Some(Slot::Flow(flow)) = slots.at_mut(index) else { return };
         let Some(interface) = interfaces.get_mut(flow.interface) else { return };
-        flow.tend(now);
-        if !flow.waiting {
+        let quiet = flow.is_quiet();
+        if quiet && flow.unacknowledged > 0 {
+            // smoltcp's own timer for this started with the segment, at about the same time.
+            timers.arm_earlier(index, now + ACK_DELAY);
+        }
+        if !quiet && !flow.waiting {
+            flow.tend(now);
+            flow.read = 0;
             let large = card_cuts(&*interface.nic, flow.wire.ip_len == 40);
             let machine = machines.choose(&*interface.nic, large);
-            let mut frames = 0;
-            let mut barren = 0;
+            let (mut attempts, mut frames, mut barren) = (0, 0, 0);
             loop {
-                match machine.poll_at(now, &flow.engine.set) {
+                let step = flow.step(attempts, frames);
+                match step {
+                    Step::Send => {}
+                    Step::Sent => {
+                        timers.arm_earlier(index, now + LEAST_RTO);
+                        break;
+                    }
+                    Step::Ask => {}
+                }
+                let due = match step {
+                    Step::Ask => machine.poll_at(now, &flow.engine.set),
+                    Step::Send | Step::Sent => Some(Instant::ZERO),
+                };
+                match due {
                     None => break,
                     // Its end is ours to decide: smoltcp would throw unread bytes away.
                     Some(at) if at != Instant::ZERO && flow.state() == State::TimeWait => break,
@@ -330,10 +411,14 @@ impl Stack {
                     refused: false,
                     sent: 0,
                 };
+                attempts += 1;
                 machine.poll_egress(now, &mut line, &mut flow.engine.set);
                 let (sent, refused) = (line.sent, line.refused);
                 interface.unflushed |= sent > 0;
                 frames += sent;
+                if sent > 0 {
+                    flow.unacknowledged = 0;
+                }
                 if refused {
                     if !flow.blocked {
                         flow.blocked = true;
@@ -341,7 +426,7 @@ impl Stack {
                     }
                     break;
                 }
-                if sent == 0 {
+                if sent == 0 && step == Step::Ask {
                     // A state changed, or smoltcp says now and does nothing: do not spin.
                     barren += 1;
                     if barren > 2 {
@@ -447,7 +532,13 @@ impl Stack {
                 _ => {}
             }
         }
+        if let Some(flow) = self.flow_mut(index) {
+            flow.due = true;
+        }
         self.turn(index, true, now);
+        if let Some(flow) = self.flow_mut(index) {
+            flow.due = false;
+        }
     }
 
     /// Puts a flow on the dirty list.

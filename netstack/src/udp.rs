@@ -208,7 +208,8 @@ impl Stack {
         let room = self.path_mtu(destination, mtu) - pair.header_len() - 8;
         let interface = &mut self.interfaces[route.interface];
         let sent = if len <= room {
-            interface.send_via(route.next_hop, pair.header_len() + 8 + len, now, |packet| {
+            let total = pair.header_len() + 8 + len;
+            let write = |packet: &mut [u8]| {
                 packet::ip_header(packet, &pair, protocol::UDP, hops, 8 + len);
                 let udp = &mut packet[pair.header_len()..];
                 packet::udp_header(udp, source_port, port, 8 + len);
@@ -217,7 +218,11 @@ impl Stack {
                     udp[at..at + part.len()].copy_from_slice(part);
                     at += part.len();
                 }
-            })
+            };
+            match interface.mac_of(route.next_hop, now) {
+                Some(mac) => interface.send_plain(mac, pair.ethertype(), total, false, write),
+                None => interface.send_via(route.next_hop, total, now, write),
+            }
         } else {
             let mut datagram = Vec::with_capacity(8 + len);
             datagram.resize(8, 0);
