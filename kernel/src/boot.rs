@@ -12,9 +12,8 @@ pub struct BootInformation {
     /// The boot arguments as the loader passed them; empty if none.
     pub command_line: &'static str,
     /// The flattened device tree, if the machine has one.
+    #[cfg_attr(target_arch = "x86_64", expect(dead_code, reason = "PCs have none"))]
     pub fdt: Option<*const u8>,
-    /// Physical address of the ACPI root pointer, if the machine has one.
-    pub acpi_rsdp: Option<u64>,
     /// A second read-only archive of files, from the loader.
     pub initrd: Option<&'static [u8]>,
     /// All RAM the machine reported, in bytes; not all of it is usable.

@@ -5,7 +5,7 @@
 //! does.
 
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::arch;
 use crate::cell::Kernel;
@@ -24,6 +24,7 @@ struct Input {
 
 static INPUT: Kernel<Input> = Kernel::new(Input { ring: [0; TYPED], head: 0, tail: 0 });
 static LOST: AtomicU64 = AtomicU64::new(0);
+static CLAIMED: AtomicBool = AtomicBool::new(false);
 
 struct Readers(WaitList);
 // SAFETY: only reached with preemption off, on the one CPU, never from an interrupt: every caller below
@@ -99,6 +100,20 @@ pub fn take_input(buffer: &mut [u8]) -> usize {
         }
         taken
     })
+}
+
+/// The program reads standard input: what is typed is for it from now on.
+pub fn claim() {
+    if !CLAIMED.swap(true, Ordering::Relaxed) {
+        // The shell is to find out.
+        let _guard = crate::preempt::disable();
+        READERS.0.wake();
+    }
+}
+
+/// Whether the program has claimed the keyboard.
+pub fn is_claimed() -> bool {
+    CLAIMED.load(Ordering::Relaxed)
 }
 
 /// Whether something has been typed.

@@ -26,11 +26,6 @@ impl Entry<'_> {
     pub fn is_directory(&self) -> bool {
         self.mode & 0o170_000 == 0o040_000
     }
-
-    /// Whether it is a plain file.
-    pub fn is_file(&self) -> bool {
-        self.mode & 0o170_000 == 0o100_000
-    }
 }
 
 /// Visits an archive's entries in order.

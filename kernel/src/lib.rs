@@ -66,6 +66,8 @@ pub mod poller;
 #[cfg(target_os = "hermit")]
 mod preempt;
 #[cfg(target_os = "hermit")]
+mod shell;
+#[cfg(target_os = "hermit")]
 mod start;
 #[cfg(target_os = "hermit")]
 mod thread;

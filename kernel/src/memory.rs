@@ -126,6 +126,7 @@ pub unsafe fn reallocate(
 }
 
 /// A zeroed page that is never given back: for page tables.
+#[cfg(target_arch = "x86_64")]
 pub fn page() -> Option<NonNull<[u8; PAGE]>> {
     let layout = Layout::from_size_align(PAGE, PAGE).ok()?;
     let page = allocate(layout)?;

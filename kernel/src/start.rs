@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::boot::{BootInformation, give_up};
 use crate::{
     arch, console, descriptor, devices, entropy, files, logging, memory, net, panic, preempt,
-    thread, time, tls,
+    shell, thread, time, tls,
 };
 
 unsafe extern "C" {
@@ -71,6 +71,7 @@ pub fn start(boot: BootInformation) -> ! {
     if thread::spawn(main_thread, 0, thread::NORMAL, stack).is_none() {
         give_up(format_args!("not enough memory for the main thread"));
     }
+    shell::start();
     // Seeds the generator now if nothing has needed it yet: `HashMap` will.
     entropy::fill(&mut [0; 1]);
     arch::interrupts_restore(true);

@@ -8,6 +8,7 @@ use crate::memory;
 /// Where the thread pointer points, by the ABI of the architecture (Drepper, "ELF Handling For
 /// Thread-Local Storage", section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(target_arch = "x86_64", expect(dead_code, reason = "it has the second"))]
 pub enum Tls {
     /// At a control block of `tcb` bytes; the segment follows at the next multiple of its alignment. (Its start
     /// must be aligned: the linker script sees to that.)

@@ -39,6 +39,7 @@ fn read_description(description: &Description, buffer: &mut [u8]) -> Result<usiz
             if buffer.is_empty() {
                 return Ok(0);
             }
+            console::claim();
             loop {
                 let taken = console::take_input(buffer);
                 if taken > 0 {
@@ -383,7 +384,10 @@ pub fn readiness(description: &Description) -> i16 {
 /// Where to wait for the readiness of a description to change.
 pub fn wait_list(description: &Description) -> &WaitList {
     match description.object {
-        Object::Input => console::readers(),
+        Object::Input => {
+            console::claim();
+            console::readers()
+        }
         _ => &description.waiters,
     }
 }

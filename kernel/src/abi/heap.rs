@@ -156,7 +156,7 @@ unsafe extern "C" fn sys_mprotect(pointer: *mut u8, size: usize, flags: u32) -> 
         let end = start.checked_add(len).ok_or(EINVAL)?;
         let inside =
             MAPPINGS.with(|mappings| mappings.iter().any(|(at, n)| *at <= start && end <= at + n));
-        if !inside || start % PAGE != 0 {
+        if !inside || !start.is_multiple_of(PAGE) {
             return Err(EINVAL);
         }
         arch::protect(start..end, protection).map_err(|_| ENOMEM)?;

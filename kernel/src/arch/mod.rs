@@ -61,6 +61,7 @@ pub enum Trigger {
     /// Active until the device is satisfied: masked by [`crate::interrupt`] until its work is done.
     Level,
     /// Level, active low (PCI INTx on real x86 boards).
+    #[cfg_attr(target_arch = "aarch64", allow(dead_code, reason = "GIC lines are active high"))]
     LevelLow,
 }
 

@@ -23,11 +23,16 @@ use crate::{entropy, memory, thread, time};
 
 mod options;
 mod resolve;
+mod show;
 mod socket;
 
 pub use crate::address::{from_c, to_c};
 pub use options::{get_option, set_option};
 pub use resolve::resolve;
+pub use show::{
+    set_features, show_addresses, show_counters, show_driver, show_features, show_link,
+    show_neighbours, show_routes, show_sockets, show_statistics,
+};
 pub use socket::{
     Socket, accept, available, bind, connect, listen, local_address, open, peer_address, poll_bits,
     receive, receive_from, send, send_to, send_vectored, shutdown,

@@ -285,11 +285,6 @@ pub fn current() -> Slot {
     THREADS.with(|threads| threads.current)
 }
 
-/// The running thread's id.
-pub fn current_id() -> u32 {
-    THREADS.with(|threads| threads.current().id)
-}
-
 /// The guard page of the running thread's stack, if it has one: for fault reports.
 pub fn current_guard() -> Option<core::ops::Range<usize>> {
     THREADS.try_with(|threads| {
@@ -298,9 +293,9 @@ pub fn current_guard() -> Option<core::ops::Range<usize>> {
     })?
 }
 
-/// Number of threads there are.
-pub fn count() -> usize {
-    THREADS.with(|threads| threads.slots.iter().flatten().count())
+/// Switches between threads so far.
+pub fn switches() -> u64 {
+    THREADS.with(|threads| threads.switches)
 }
 
 /// The running thread's `errno`.

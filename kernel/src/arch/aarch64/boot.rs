@@ -302,7 +302,6 @@ extern "C" fn main(tree: *const u8, start: u64) -> ! {
     crate::start::start(BootInformation {
         command_line: machine.arguments,
         fdt: Some(tree.start as *const u8),
-        acpi_rsdp: None,
         initrd: machine.initrd.as_ref().map(|range| {
             let (start, len) = (range.start as *const u8, (range.end - range.start) as usize);
             // SAFETY: the loader put it there, it was kept from the heap, and nobody writes it.

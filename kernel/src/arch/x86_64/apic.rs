@@ -194,6 +194,7 @@ pub fn set_timer(deadline_ns: Option<u64>) {
     match deadline_ns.filter(|at| *at != u64::MAX) {
         None => write(INITIAL_COUNT, 0),
         Some(at) => {
+            clock::refine();
             let ticks = clock::timer_ticks(at.saturating_sub(clock::monotonic_ns()));
             write(TIMER_ENTRY, u32::from(TIMER));
             write(INITIAL_COUNT, ticks);

@@ -1,5 +1,6 @@
 //! From the PVH entry to the common code: memory map, page tables, tables of descriptors.
 
+use core::cell::UnsafeCell;
 use core::ops::Range;
 
 use super::{apic, clock, console, descriptors, paging};
@@ -56,7 +57,12 @@ const LOW_MEMORY: usize = 1 << 20;
 /// Longer boot arguments are cut.
 const COMMAND_LINE: usize = 4096;
 
-static mut COMMAND_LINE_COPY: [u8; COMMAND_LINE] = [0; COMMAND_LINE];
+struct CommandLine(UnsafeCell<[u8; COMMAND_LINE]>);
+
+// SAFETY: written once, on the boot path, before anything else runs.
+unsafe impl Sync for CommandLine {}
+
+static COMMAND_LINE_COPY: CommandLine = CommandLine(UnsafeCell::new([0; COMMAND_LINE]));
 
 /// Copies a NUL-terminated string at a physical address, out of the way of the heap.
 fn copy_command_line(address: usize) -> &'static str {
@@ -66,7 +72,7 @@ fn copy_command_line(address: usize) -> &'static str {
     // SAFETY: called once, before anything else runs, so the buffer has no other user; the source is in
     // mapped memory, where the loader put a string.
     unsafe {
-        let buffer = &mut *(&raw mut COMMAND_LINE_COPY);
+        let buffer: &'static mut [u8; COMMAND_LINE] = &mut *COMMAND_LINE_COPY.0.get();
         let mut len = 0;
         while len < COMMAND_LINE {
             let byte = (address as *const u8).add(len).read();
@@ -97,7 +103,6 @@ extern "C" fn main(start_info: usize) -> ! {
     // Copied, because loaders like to put it into the page that will be the unmapped null page.
     let mut copy = [MapEntry::default(); MAP_ENTRIES];
     let map = memory_map(info, &mut copy);
-    let rsdp = info.rsdp;
     let memory_bytes = map.iter().filter(|entry| entry.kind == RAM).map(|entry| entry.size).sum();
 
     let reserved = [0..LOW_MEMORY, pages(Image::whole()), initrd.clone().map_or(0..0, pages)];
@@ -125,7 +130,6 @@ extern "C" fn main(start_info: usize) -> ! {
     crate::start::start(BootInformation {
         command_line,
         fdt: None,
-        acpi_rsdp: (rsdp != 0).then_some(rsdp),
         // SAFETY: the loader put it there, it is RAM, mapped, and kept out of the heap.
         initrd: initrd
             .map(|at| unsafe { core::slice::from_raw_parts(at.start as *const u8, at.len()) }),

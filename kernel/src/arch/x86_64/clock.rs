@@ -1,11 +1,12 @@
 //! Time: the TSC, its rate, and the battery clock.
 //!
-//! The rate comes from the hypervisor or the CPU if they tell, else it is measured against the 8254. The
-//! 8254 is set going first thing; what the boot takes anyway is the time it is measured over, so nothing
-//! waits unless the boot was quicker than [`WINDOW`].
+//! The rate comes from the hypervisor or the CPU if they tell, else it is measured against the 8254, twice. The
+//! 8254 is set going first thing; what the boot takes anyway is the time it is measured over at first, so nothing
+//! waits unless the boot was quicker than [`WINDOW`]. That is good to 0.2 %. Some seconds later, when the timer is
+//! set anyway, the same start and a new end make it good to a millionth.
 
 use core::arch::x86_64::{__cpuid, _rdtsc};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use x86_64::instructions::port::Port;
 
@@ -18,17 +19,30 @@ unsafe extern "C" {
 
 /// The 8254's input clock, in Hz.
 const PIT_HZ: u64 = 1_193_182;
-/// Counts of it to measure over at least: 1 ms, for an error of 0.2 % at most.
+/// The 8254 counts this far and begins again.
+const PIT_PERIOD: u64 = 65_536;
+/// Counts of it to measure over at least at first: 1 ms.
 const WINDOW: u64 = 1193;
 /// Reads of the 8254 without a change after which there is none.
 const PATIENCE: u32 = 10_000;
+/// Measurements begun before a result is taken as it is.
+const TRIES: u32 = 20;
+/// When to measure again, in nanoseconds: late enough to be exact, early enough that the first result tells how often
+/// the 8254 has begun again (0.2 % of 8 s is far less than half its period of 55 ms).
+const AGAIN: core::ops::Range<u64> = 4_000_000_000..8_000_000_000;
 /// Assumed if nothing can be measured.
 const FALLBACK_HZ: u64 = 1_000_000_000;
 
 /// Nanoseconds per TSC tick, times 2^32.
 static MULTIPLIER: AtomicU64 = AtomicU64::new(1 << 32);
-/// TSC at the start of the measurement.
-static BEGAN: AtomicU64 = AtomicU64::new(0);
+/// The clock showed `BASE_NS` when the TSC was `BASE_TSC`. Changed with interrupts masked.
+static BASE_TSC: AtomicU64 = AtomicU64::new(0);
+static BASE_NS: AtomicU64 = AtomicU64::new(0);
+/// Start of the measurement: what the 8254 had counted, and the TSC.
+static BEGAN_PIT: AtomicU64 = AtomicU64::new(0);
+static BEGAN_TSC: AtomicU64 = AtomicU64::new(0);
+/// The second measurement is still to be made.
+static ROUGH: AtomicBool = AtomicBool::new(false);
 /// Timer ticks per nanosecond, times 2^32.
 static TIMER_RATE: AtomicU64 = AtomicU64::new(1 << 28);
 
@@ -40,31 +54,79 @@ fn tsc() -> u64 {
 /// Nanoseconds since the entry point.
 #[inline]
 pub fn monotonic_ns() -> u64 {
-    // SAFETY: written once, by `boot.s`.
-    let ticks = tsc().wrapping_sub(unsafe { boot_tsc });
-    ((u128::from(ticks) * u128::from(MULTIPLIER.load(Ordering::Relaxed))) >> 32) as u64
+    let ticks = tsc().wrapping_sub(BASE_TSC.load(Ordering::Relaxed));
+    let ns = (u128::from(ticks) * u128::from(MULTIPLIER.load(Ordering::Relaxed))) >> 32;
+    BASE_NS.load(Ordering::Relaxed) + ns as u64
 }
 
-/// Starts the 8254's channel 0: one shot from 65536, so 55 ms until it wraps. Its interrupt goes nowhere.
+/// Starts the clock, and the measurement.
 pub fn begin() {
-    // SAFETY: programs the timer chip; no memory is involved.
+    // SAFETY: written once, by `boot.s`.
+    BASE_TSC.store(unsafe { boot_tsc }, Ordering::Relaxed);
+    begin_measuring();
+}
+
+/// Starts the 8254's channel 0, counting down from 65535; after zero it goes on at 65535, but its output has changed.
+/// Its interrupt goes nowhere.
+fn begin_measuring() {
+    // SAFETY: programs the timer chip (mode 0, both bytes); no memory is involved.
     unsafe {
         Port::<u8>::new(0x43).write(0x30);
         Port::<u8>::new(0x40).write(0xff);
         Port::<u8>::new(0x40).write(0xff);
     }
-    BEGAN.store(tsc(), Ordering::Relaxed);
+    let now = sample();
+    BEGAN_PIT.store(now.pit, Ordering::Relaxed);
+    BEGAN_TSC.store(now.tsc, Ordering::Relaxed);
 }
 
-/// Counts of the 8254 since `begin`.
-fn pit_elapsed() -> u64 {
-    // SAFETY: latches and reads channel 0.
-    unsafe {
-        Port::<u8>::new(0x43).write(0);
-        let low = Port::<u8>::new(0x40).read();
-        let high = Port::<u8>::new(0x40).read();
-        u64::from(u16::MAX - u16::from_le_bytes([low, high]))
+/// A moment on both clocks.
+struct Sample {
+    /// What the 8254 has counted, modulo its period.
+    pit: u64,
+    tsc: u64,
+    /// It has passed zero.
+    over: bool,
+}
+
+/// Reads both clocks: the best of a few readings, because an emulator's CPU may be kept waiting between any two
+/// instructions.
+fn sample() -> Sample {
+    let mut best = Sample { pit: 0, tsc: 0, over: false };
+    let mut least = u64::MAX;
+    for _ in 0..4 {
+        let before = tsc();
+        // SAFETY: the read-back command latches status and count of channel 0, which are then read.
+        let (status, count) = unsafe {
+            Port::<u8>::new(0x43).write(0xc2);
+            let status = Port::<u8>::new(0x40).read();
+            let low = Port::<u8>::new(0x40).read();
+            let high = Port::<u8>::new(0x40).read();
+            (status, u16::from_le_bytes([low, high]))
+        };
+        let took = tsc().wrapping_sub(before);
+        if took < least {
+            least = took;
+            best = Sample {
+                pit: u64::from(u16::MAX - count),
+                tsc: before.wrapping_add(took / 2),
+                over: status & 0x80 != 0,
+            };
+        }
     }
+    best
+}
+
+/// Counts of the 8254 and TSC ticks since the measurement began, the former modulo the period; and whether it has
+/// passed zero.
+fn elapsed() -> (u64, u64, bool) {
+    let now = sample();
+    let counted = (now.pit + PIT_PERIOD - BEGAN_PIT.load(Ordering::Relaxed)) % PIT_PERIOD;
+    (counted, now.tsc.wrapping_sub(BEGAN_TSC.load(Ordering::Relaxed)), now.over)
+}
+
+fn multiplier(rate: u64) -> u64 {
+    ((1_000_000_000u128 << 32) / u128::from(rate)) as u64
 }
 
 /// The TSC's rate in Hz, if someone tells.
@@ -91,16 +153,9 @@ fn told_rate() -> Option<u64> {
 pub fn calibrate() {
     apic::start_counting();
     let timer_began = tsc();
-    let (mut pit, mut last, mut same) = (pit_elapsed(), 0, 0);
-    while pit < WINDOW && same < PATIENCE {
-        same = if pit == last { same + 1 } else { 0 };
-        last = pit;
-        pit = pit_elapsed();
-    }
-    let ticks = tsc().wrapping_sub(BEGAN.load(Ordering::Relaxed));
-    let measured = (same < PATIENCE && pit != 0).then(|| ticks * PIT_HZ / pit);
-    let rate = told_rate().or(measured).filter(|rate| *rate != 0).unwrap_or(FALLBACK_HZ);
-    MULTIPLIER.store(((1_000_000_000u128 << 32) / u128::from(rate)) as u64, Ordering::Relaxed);
+    let told = told_rate();
+    let rate = told.or_else(measured_rate).filter(|rate| *rate != 0).unwrap_or(FALLBACK_HZ);
+    MULTIPLIER.store(multiplier(rate), Ordering::Relaxed);
 
     // The timer over the same ground as the TSC: from `timer_began` to now, at least 100 µs.
     let span = rate / 10_000;
@@ -114,11 +169,64 @@ pub fn calibrate() {
     if counted != 0 && elapsed_ns != 0 {
         TIMER_RATE.store(((counted << 32) / elapsed_ns) as u64, Ordering::Relaxed);
     }
+    ROUGH.store(told.is_none(), Ordering::Relaxed);
+}
+
+/// The TSC's rate in Hz, measured since `begin`; `None` if there is no 8254.
+fn measured_rate() -> Option<u64> {
+    let (mut last, mut same, mut tries) = (0, 0, 0);
+    loop {
+        let (pit, ticks, over) = elapsed();
+        // Kept waiting for longer than it counts: once more.
+        if over && tries < TRIES {
+            tries += 1;
+            begin_measuring();
+            continue;
+        }
+        if pit >= WINDOW {
+            return Some(ticks * PIT_HZ / pit);
+        }
+        same = if pit == last { same + 1 } else { 0 };
+        last = pit;
+        if same > PATIENCE {
+            return None;
+        }
+    }
+}
+
+/// Makes the rate exact, once, if it is time. Interrupts are masked or the timer is being set: nothing else reads
+/// the clock meanwhile.
+pub fn refine() {
+    if !ROUGH.load(Ordering::Relaxed) || monotonic_ns() < AGAIN.start {
+        return;
+    }
+    ROUGH.store(false, Ordering::Relaxed);
+    let enabled = super::interrupts_disable();
+    let now = monotonic_ns();
+    let (pit, ticks, _) = elapsed();
+    let old = MULTIPLIER.load(Ordering::Relaxed);
+    let guess_ns = (u128::from(ticks) * u128::from(old)) >> 32;
+    // How often the 8254 has begun again, by the first measurement.
+    let guess = (guess_ns * u128::from(PIT_HZ) / 1_000_000_000) as u64;
+    let periods = (guess + PIT_PERIOD / 2).saturating_sub(pit) / PIT_PERIOD;
+    let counted = periods * PIT_PERIOD + pit;
+    let rate = u128::from(ticks) * u128::from(PIT_HZ) / u128::from(counted.max(1));
+    let new = multiplier(rate.max(1) as u64);
+    // Later than planned (the machine slept), or a difference that no first measurement can have: then there was no
+    // telling how often it has begun again.
+    if now < AGAIN.end && new.abs_diff(old) < old / 100 {
+        BASE_NS.store(now, Ordering::Relaxed);
+        BASE_TSC.store(tsc(), Ordering::Relaxed);
+        MULTIPLIER.store(new, Ordering::Relaxed);
+        let timer = u128::from(TIMER_RATE.load(Ordering::Relaxed)) * u128::from(old);
+        TIMER_RATE.store((timer / u128::from(new)) as u64, Ordering::Relaxed);
+    }
+    super::interrupts_restore(enabled);
 }
 
 /// Timer ticks for a duration, at least one, at most what the counter holds.
 pub fn timer_ticks(duration_ns: u64) -> u32 {
-    let ticks = u128::from(duration_ns) * u128::from(TIMER_RATE.load(Ordering::Relaxed)) >> 32;
+    let ticks = (u128::from(duration_ns) * u128::from(TIMER_RATE.load(Ordering::Relaxed))) >> 32;
     (ticks + 1).min(u128::from(u32::MAX)) as u32
 }
 

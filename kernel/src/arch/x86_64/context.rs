@@ -74,7 +74,7 @@ pub fn link_address(pc: usize) -> usize {
 /// frames go upwards, are aligned, and lie within a stack's reach of each other.
 pub fn backtrace(mut frame: usize, visit: &mut dyn FnMut(usize)) {
     for _ in 0..64 {
-        if frame < PAGE || frame % 8 != 0 {
+        if frame < PAGE || !frame.is_multiple_of(8) {
             return;
         }
         // SAFETY: the image is built with frame pointers, so this is a saved frame pointer with a return address

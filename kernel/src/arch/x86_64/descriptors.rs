@@ -44,28 +44,36 @@ static INTERRUPT: Stack<INTERRUPT_STACK> = Stack::new();
 static EXCEPTION: Stack<EXCEPTION_STACK> = Stack::new();
 static DOUBLE: Stack<EXCEPTION_STACK> = Stack::new();
 
-static mut GDT: GlobalDescriptorTable = GlobalDescriptorTable::new();
-static mut TSS: TaskStateSegment = TaskStateSegment::new();
-static mut IDT: InterruptDescriptorTable = InterruptDescriptorTable::new();
+/// A table the CPU reads; written once, before it is loaded.
+struct Table<T>(UnsafeCell<T>);
+
+// SAFETY: only `initialize` reaches it, once, on the boot path.
+unsafe impl<T> Sync for Table<T> {}
+
+static GDT: Table<GlobalDescriptorTable> = Table(UnsafeCell::new(GlobalDescriptorTable::new()));
+static TSS: Table<TaskStateSegment> = Table(UnsafeCell::new(TaskStateSegment::new()));
+static IDT: Table<InterruptDescriptorTable> =
+    Table(UnsafeCell::new(InterruptDescriptorTable::new()));
 
 /// Loads the tables. Called once, before anything can fault usefully.
 pub fn initialize() {
     // SAFETY: called once on the boot path, so nothing else refers to these; they live for ever, as the
     // CPU needs. Handlers are the stubs of `entry`, which keep to the CPU's frame; stack indices are set.
     unsafe {
-        let tss = &mut *(&raw mut TSS);
+        let tss: &'static mut TaskStateSegment = &mut *TSS.0.get();
         tss.interrupt_stack_table[usize::from(INTERRUPTS)] = INTERRUPT.top();
         tss.interrupt_stack_table[usize::from(EXCEPTIONS)] = EXCEPTION.top();
         tss.interrupt_stack_table[usize::from(LAST)] = DOUBLE.top();
 
-        let gdt = &mut *(&raw mut GDT);
+        let gdt: &'static mut GlobalDescriptorTable = &mut *GDT.0.get();
         let code = gdt.append(Descriptor::kernel_code_segment());
         let task = gdt.append(Descriptor::tss_segment(tss));
         gdt.load();
         CS::set_reg(code);
         load_tss(task);
-        install(&mut *(&raw mut IDT), code);
-        (*(&raw const IDT)).load();
+        let idt: &'static mut InterruptDescriptorTable = &mut *IDT.0.get();
+        install(idt, code);
+        idt.load();
     }
 }
 

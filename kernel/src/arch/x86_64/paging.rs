@@ -69,7 +69,8 @@ pub fn initialize(ranges: impl Iterator<Item = Range<usize>>) -> Result<(), MapE
 
 /// Changes what a range of pages may be used for.
 pub fn protect(range: Range<usize>, protection: Protection) -> Result<(), MapError> {
-    if range.start % PAGE != 0 || range.end % PAGE != 0 || range.end > LIMIT || range.start == 0 {
+    let aligned = range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE);
+    if !aligned || range.end > LIMIT || range.start == 0 {
         return Err(MapError::BadRange);
     }
     set(range.clone(), bits(protection))?;
