@@ -8,11 +8,11 @@ use crate::header;
 use crate::queue::{Queue, RingMemory};
 use crate::receive::{Layout, Receive};
 use crate::transmit::Transmit;
-use crate::{Config, Error, QUEUE_RECEIVE, QUEUE_SIZE, QUEUE_TRANSMIT};
+use crate::{Config, Error, QUEUE_RECEIVE, QUEUE_TRANSMIT, RECEIVE_SIZE, TRANSMIT_SIZE};
 use core::mem::ManuallyDrop;
 use trireme_nic::{
-    Buffer, Direction, Dma, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link,
-    MacAddress, Nic, ReceiveFilter, ReceivedFrame, TransmitAbility, TransmitRequest,
+    Buffer, Dma, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link, MacAddress,
+    Nic, ReceiveFilter, ReceivedFrame, TransmitAbility, TransmitRequest,
 };
 use virtio_drivers::transport::{DeviceStatus, InterruptStatus, Transport};
 
@@ -247,15 +247,15 @@ fn negotiate<T: Transport>(
     }
 }
 
-type Queues<H> = (Queue<H, QUEUE_SIZE>, Queue<H, QUEUE_SIZE>);
+type Queues<H> = (Queue<H, RECEIVE_SIZE, true>, Queue<H, TRANSMIT_SIZE, false>);
 
 fn new_queues<H: RingMemory, T: Transport>(
     transport: &mut T,
     features: Features,
 ) -> Result<Queues<H>, Error> {
     let event_index = features.contains(Features::EVENT_IDX);
-    let receive = Queue::new(transport, QUEUE_RECEIVE, Direction::FromDevice, event_index)?;
-    let transmit = Queue::new(transport, QUEUE_TRANSMIT, Direction::ToDevice, event_index)?;
+    let receive = Queue::new(transport, QUEUE_RECEIVE, event_index)?;
+    let transmit = Queue::new(transport, QUEUE_TRANSMIT, event_index)?;
     Ok((receive, transmit))
 }
 
@@ -375,11 +375,7 @@ impl<H: RingMemory, T: Transport + Send, D: Dma + Send> Nic for VirtioNet<H, T, 
     }
 
     fn recycle(&mut self, frame: ReceivedFrame) {
-        let receive = &mut self.rings.receive;
-        receive.recycle(frame);
-        if !self.broken {
-            receive.refill(&self.dma);
-        }
+        self.rings.receive.recycle(&self.dma, frame, !self.broken);
     }
 
     fn transmit_buffer(&mut self, len: usize) -> Option<Buffer> {

@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU16, Ordering, fence};
-use trireme_nic::{DeviceBuffer, Direction};
+use trireme_nic::DeviceBuffer;
 use virtio_drivers::queue::VirtQueue;
 use virtio_drivers::transport::{DeviceStatus, DeviceType, InterruptStatus, Transport};
 use virtio_drivers::{Error, Hal, PhysAddr};
@@ -35,11 +35,10 @@ pub unsafe trait RingMemory: Hal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadId;
 
-/// A buffer back from the device.
+/// A buffer back from the device: [`Queue::take`] gives it.
+#[derive(Clone, Copy)]
 pub(crate) struct Used {
-    pub(crate) buffer: DeviceBuffer,
-    /// What [`Queue::add`] was given with it.
-    pub(crate) tag: u16,
+    token: u16,
     /// Bytes the device says it wrote. Not checked.
     pub(crate) len: u32,
 }
@@ -52,12 +51,11 @@ struct EventIndex {
     avail: NonNull<AtomicU16>,
 }
 
-pub(crate) struct Queue<H: RingMemory, const SIZE: usize> {
+pub(crate) struct Queue<H: RingMemory, const SIZE: usize, const RECEIVES: bool> {
     /// Boxed for its table of descriptors: 4 KiB that would be copied from frame to frame of a boot
     /// stack.
     ring: Box<VirtQueue<H, SIZE>>,
     index: u16,
-    direction: Direction,
     /// Buffers the device has, by descriptor.
     lent: Box<[Option<(DeviceBuffer, u16)>]>,
     /// Free-running counts of buffers added, added when the doorbell was last considered, and taken
@@ -71,14 +69,16 @@ pub(crate) struct Queue<H: RingMemory, const SIZE: usize> {
 
 // SAFETY: the pointers in `events` go to memory `ring` owns, which is itself Send; nothing else of
 // a Queue is tied to a thread.
-unsafe impl<H: RingMemory, const SIZE: usize> Send for Queue<H, SIZE> {}
+unsafe impl<H: RingMemory, const SIZE: usize, const RECEIVES: bool> Send
+    for Queue<H, SIZE, RECEIVES>
+{
+}
 
-impl<H: RingMemory, const SIZE: usize> Queue<H, SIZE> {
+impl<H: RingMemory, const SIZE: usize, const RECEIVES: bool> Queue<H, SIZE, RECEIVES> {
     /// Sets up queue `index` of a device that is between FEATURES_OK and DRIVER_OK.
     pub(crate) fn new<T: Transport>(
         transport: &mut T,
         index: u16,
-        direction: Direction,
         event_index: bool,
     ) -> Result<Self, Error> {
         let mut recorder = Recorder { transport, areas: None };
@@ -90,7 +90,7 @@ impl<H: RingMemory, const SIZE: usize> Queue<H, SIZE> {
             avail: H::ring_pointer(device_area + 4 + 8 * SIZE as u64).cast(),
         });
         let lent = core::iter::repeat_with(|| None).take(SIZE).collect();
-        Ok(Queue { ring, index, direction, lent, added: 0, announced: 0, taken: 0, events })
+        Ok(Queue { ring, index, lent, added: 0, announced: 0, taken: 0, events })
     }
 
     /// Offers a buffer. Gives it back if the ring is full or the buffer empty.
@@ -104,9 +104,10 @@ impl<H: RingMemory, const SIZE: usize> Queue<H, SIZE> {
         // nobody on the CPU's side while it exists; it goes into `lent` until `pop_used`. The
         // reference ends with the call.
         let token = unsafe {
-            match self.direction {
-                Direction::FromDevice => self.ring.add(&[], &mut [&mut *bytes.as_ptr()]),
-                Direction::ToDevice => self.ring.add(&[&*bytes.as_ptr()], &mut []),
+            if RECEIVES {
+                self.ring.add(&[], &mut [&mut *bytes.as_ptr()])
+            } else {
+                self.ring.add(&[&*bytes.as_ptr()], &mut [])
             }
         };
         match token {
@@ -119,38 +120,36 @@ impl<H: RingMemory, const SIZE: usize> Queue<H, SIZE> {
         }
     }
 
-    /// The next buffer the device is done with. After `BadId` the ring cannot go on: the device
-    /// has to be reset.
+    /// The next buffer the device is done with, to be taken at once. After `BadId` the ring cannot go
+    /// on: the device has to be reset.
     #[inline]
     pub(crate) fn pop(&mut self) -> Result<Option<Used>, BadId> {
         let Some(token) = self.ring.peek_used() else {
             return Ok(None);
         };
-        let lent = self.lent.get_mut(usize::from(token)).ok_or(BadId)?;
-        let Some((buffer, tag)) = lent.take() else {
+        let Some(Some((buffer, _))) = self.lent.get(usize::from(token)) else {
             return Err(BadId);
         };
         let bytes = buffer.pointer();
         // SAFETY: the same bytes as `add` got when it returned `token`, still reached by nobody.
         let len = unsafe {
-            match self.direction {
-                Direction::FromDevice => {
-                    self.ring.pop_used(token, &[], &mut [&mut *bytes.as_ptr()])
-                }
-                Direction::ToDevice => self.ring.pop_used(token, &[&*bytes.as_ptr()], &mut []),
+            if RECEIVES {
+                self.ring.pop_used(token, &[], &mut [&mut *bytes.as_ptr()])
+            } else {
+                self.ring.pop_used(token, &[&*bytes.as_ptr()], &mut [])
             }
         };
-        match len {
-            Ok(len) => {
-                self.taken = self.taken.wrapping_add(1);
-                Ok(Some(Used { buffer, tag, len }))
-            }
-            // The device rewrote the ring entry between our two looks at it.
-            Err(_) => {
-                *lent = Some((buffer, tag));
-                Err(BadId)
-            }
-        }
+        // It fails if the device rewrote the ring entry between our two looks at it.
+        let len = len.map_err(|_| BadId)?;
+        self.taken = self.taken.wrapping_add(1);
+        Ok(Some(Used { token, len }))
+    }
+
+    /// The buffer that was popped, and what [`add`](Self::add) was given with it. Apart from `pop` so that
+    /// it moves only once.
+    #[inline]
+    pub(crate) fn take(&mut self, used: Used) -> Result<(DeviceBuffer, u16), BadId> {
+        self.lent.get_mut(usize::from(used.token)).and_then(Option::take).ok_or(BadId)
     }
 
     /// Asks for no interrupts. With the event index there is nothing to do: the index asked for

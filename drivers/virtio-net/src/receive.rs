@@ -13,7 +13,7 @@ use crate::counters::Counters;
 use crate::features::Features;
 use crate::header::{self, HEADER_LEN};
 use crate::queue::{BadId, Queue, RingMemory};
-use crate::{Error, QUEUE_SIZE};
+use crate::{Error, RECEIVE_SIZE};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use trireme_nic::{Buffer, Direction, Dma, ReceiveChecksum, ReceivedFrame};
@@ -39,9 +39,9 @@ impl Layout {
     pub(crate) fn new(features: Features, bytes: usize, max_mtu: u16, cache_line: usize) -> Layout {
         if features.contains(Features::MRG_RXBUF) {
             // Larger slots cost less per byte, but a ring's worth of them has to fit.
-            let fair = (bytes / QUEUE_SIZE).clamp(2048, 16384);
+            let fair = (bytes / RECEIVE_SIZE).clamp(2048, 16384);
             let slot_len = 1 << fair.ilog2();
-            let slots = (bytes / slot_len).clamp(64, QUEUE_SIZE);
+            let slots = (bytes / slot_len).clamp(64, RECEIVE_SIZE);
             return Layout { slots, slot_len, spares: if bytes < 1 << 20 { 2 } else { 4 } };
         }
         let frame = if features.intersects(Features::GUEST_TSO4 | Features::GUEST_TSO6) {
@@ -51,12 +51,12 @@ impl Layout {
             usize::from(max_mtu) + 14 + 4
         };
         let slot_len = (HEADER_LEN + frame).next_multiple_of(cache_line);
-        Layout { slots: (bytes / slot_len).clamp(16, QUEUE_SIZE), slot_len, spares: 0 }
+        Layout { slots: (bytes / slot_len).clamp(16, RECEIVE_SIZE), slot_len, spares: 0 }
     }
 }
 
 pub(crate) struct Receive<H: RingMemory> {
-    queue: Queue<H, QUEUE_SIZE>,
+    queue: Queue<H, RECEIVE_SIZE, true>,
     /// The slots the CPU has and has not lent to the stack.
     slots: Box<[Option<Buffer>]>,
     slot_len: usize,
@@ -78,7 +78,7 @@ enum Assembly {
 
 impl<H: RingMemory> Receive<H> {
     pub(crate) fn new<D: Dma>(
-        queue: Queue<H, QUEUE_SIZE>,
+        queue: Queue<H, RECEIVE_SIZE, true>,
         dma: &D,
         layout: Layout,
         features: Features,
@@ -102,15 +102,27 @@ impl<H: RingMemory> Receive<H> {
 
     /// Offers every slot whose turn it is.
     pub(crate) fn refill<D: Dma>(&mut self, dma: &D) {
-        while let Some(mut slot) = self.slots[self.next].take() {
-            slot.set_window(0..self.slot_len);
-            let lent = slot.to_device(dma, Direction::FromDevice);
-            if let Err(lent) = self.queue.add(lent, self.next as u16) {
-                self.slots[self.next] = Some(lent.to_cpu(dma));
+        while let Some(slot) = self.slots[self.next].take() {
+            if !self.offer(dma, slot) {
                 return;
             }
-            self.next = if self.next + 1 == self.slots.len() { 0 } else { self.next + 1 };
         }
+    }
+
+    /// Offers the slot whose turn it is. False, and nothing offered, if the ring is full: there are no
+    /// more slots than descriptors, so only after a device misused them.
+    ///
+    /// Not inlined into its two callers, so that all of `VirtQueue::add` is inlined into it.
+    #[inline(never)]
+    fn offer<D: Dma>(&mut self, dma: &D, mut slot: Buffer) -> bool {
+        slot.set_window(0..self.slot_len);
+        let lent = slot.to_device(dma, Direction::FromDevice);
+        if let Err(lent) = self.queue.add(lent, self.next as u16) {
+            self.slots[self.next] = Some(lent.to_cpu(dma));
+            return false;
+        }
+        self.next = if self.next + 1 == self.slots.len() { 0 } else { self.next + 1 };
+        true
     }
 
     pub(crate) fn hold(&mut self) {
@@ -131,13 +143,13 @@ impl<H: RingMemory> Receive<H> {
         dma: &D,
         counters: &mut Counters,
     ) -> Result<Option<ReceivedFrame>, BadId> {
-        for _ in 0..QUEUE_SIZE {
+        for _ in 0..RECEIVE_SIZE {
             let Some(used) = self.queue.pop()? else {
                 return Ok(None);
             };
-            let first = used.tag;
             let len = used.len as usize;
-            let mut buffer = used.buffer.to_cpu(dma);
+            let (buffer, first) = self.queue.take(used)?;
+            let mut buffer = buffer.to_cpu(dma);
             if len > buffer.len() || len < HEADER_LEN + MIN_FRAME {
                 counters.rx_length_errors += 1;
                 self.free(first, buffer);
@@ -183,20 +195,24 @@ impl<H: RingMemory> Receive<H> {
         let mut full = len == self.slot_len;
         let mut assembly = Assembly::Joined(buffer);
         for _ in 1..count {
-            let used = match self.queue.pop() {
-                Ok(Some(used)) => used,
+            let next = match self.queue.pop() {
+                Ok(Some(used)) => self.queue.take(used).map(|taken| (used, taken)),
                 // The device must have returned all buffers of a frame at once. [VIRTIO 5.1.6.4]
                 Ok(None) => {
                     counters.rx_merge_errors += 1;
                     self.discard(first, assembly);
                     return Ok(None);
                 }
+                Err(bad) => Err(bad),
+            };
+            let (used, (piece, tag)) = match next {
+                Ok(next) => next,
                 Err(bad) => {
                     self.discard(first, assembly);
                     return Err(bad);
                 }
             };
-            let piece = used.buffer.to_cpu(dma);
+            let piece = piece.to_cpu(dma);
             let len = used.len as usize;
             let sane = len <= piece.len() && len != 0 && total + len <= HEADER_LEN + MAX_FRAME;
             if !sane && !matches!(assembly, Assembly::Bad) {
@@ -206,20 +222,20 @@ impl<H: RingMemory> Receive<H> {
                 Assembly::Joined(whole) if sane && full => match whole.join(piece) {
                     Ok(whole) => Assembly::Joined(whole),
                     Err((whole, piece)) => {
-                        self.copy_out(counters, first, whole, total, used.tag, piece, len)
+                        self.copy_out(counters, first, whole, total, tag, piece, len)
                     }
                 },
                 Assembly::Joined(whole) if sane => {
-                    self.copy_out(counters, first, whole, total, used.tag, piece, len)
+                    self.copy_out(counters, first, whole, total, tag, piece, len)
                 }
                 Assembly::Copied(mut spare) if sane => {
                     spare.whole_mut()[total..total + len].copy_from_slice(&piece[..len]);
-                    self.free(used.tag, piece);
+                    self.free(tag, piece);
                     Assembly::Copied(spare)
                 }
                 // Its other slots still have to be taken, or they would pass for frames.
                 bad => {
-                    self.free(used.tag, piece);
+                    self.free(tag, piece);
                     self.discard(first, bad);
                     Assembly::Bad
                 }
@@ -279,11 +295,24 @@ impl<H: RingMemory> Receive<H> {
         }
     }
 
-    /// Takes a frame's buffer back from the stack.
-    pub(crate) fn recycle(&mut self, frame: ReceivedFrame) {
-        match u16::try_from(frame.slot) {
-            Ok(first) => self.free(first, frame.buffer),
-            Err(_) => self.spares.push(frame.buffer),
+    /// Takes a frame's buffer back from the stack; offers it again, if that is asked for, when its turn
+    /// comes.
+    #[inline]
+    pub(crate) fn recycle<D: Dma>(&mut self, dma: &D, frame: ReceivedFrame, offer: bool) {
+        let ReceivedFrame { buffer, slot, .. } = frame;
+        // Mostly it is one slot, and its turn: no detour through `slots`.
+        if slot as usize == self.next && buffer.capacity() == self.slot_len && offer {
+            if self.offer(dma, buffer) && self.slots[self.next].is_some() {
+                self.refill(dma);
+            }
+            return;
+        }
+        match u16::try_from(slot) {
+            Ok(first) => self.free(first, buffer),
+            Err(_) => self.spares.push(buffer),
+        }
+        if offer {
+            self.refill(dma);
         }
     }
 
@@ -302,7 +331,7 @@ impl<H: RingMemory> Receive<H> {
 
     /// Puts a fresh queue under the ring and takes home what the old one had. The device must
     /// have been reset.
-    pub(crate) fn restart<D: Dma>(&mut self, queue: Queue<H, QUEUE_SIZE>, dma: &D) {
+    pub(crate) fn restart<D: Dma>(&mut self, queue: Queue<H, RECEIVE_SIZE, true>, dma: &D) {
         let old = core::mem::replace(&mut self.queue, queue);
         for (buffer, slot) in old.into_lent() {
             self.slots[usize::from(slot)] = Some(buffer.to_cpu(dma));
@@ -337,7 +366,7 @@ mod tests {
         for bytes in [0, 1 << 16, 1 << 18, 1 << 20, 3 << 20, 1 << 22, 1 << 30] {
             let layout = Layout::new(merge, bytes, 1500, 64);
             assert!(layout.slot_len.is_power_of_two() && (2048..=16384).contains(&layout.slot_len));
-            assert!((64..=QUEUE_SIZE).contains(&layout.slots));
+            assert!((64..=RECEIVE_SIZE).contains(&layout.slots));
             assert!(layout.slots * layout.slot_len <= bytes.max(64 * 2048));
             assert!(layout.slots * layout.slot_len >= 65562, "one frame of 64 KiB must fit");
         }

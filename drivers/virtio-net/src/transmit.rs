@@ -7,7 +7,7 @@ use crate::ability::MAX_SEGMENTED_FRAME;
 use crate::counters::Counters;
 use crate::header::HEADER_LEN;
 use crate::queue::{BadId, Queue, RingMemory};
-use crate::{Error, QUEUE_SIZE};
+use crate::{Error, TRANSMIT_SIZE};
 use alloc::vec::Vec;
 use trireme_nic::{Buffer, Direction, Dma};
 use virtio_drivers::transport::Transport;
@@ -21,7 +21,7 @@ const _: () = assert!(FRAME_OFFSET >= HEADER_LEN);
 const SMALL_FRAME: usize = 1518;
 
 pub(crate) struct Transmit<H: RingMemory> {
-    queue: Queue<H, QUEUE_SIZE>,
+    queue: Queue<H, TRANSMIT_SIZE, false>,
     /// Free buffers. Capacity is reserved for all there are, so giving one back never allocates.
     small: Vec<Buffer>,
     large: Vec<Buffer>,
@@ -33,7 +33,7 @@ pub(crate) struct Transmit<H: RingMemory> {
 impl<H: RingMemory> Transmit<H> {
     /// `bytes` of memory, about; `large`: frames above MTU 1500 will be sent.
     pub(crate) fn new<D: Dma>(
-        queue: Queue<H, QUEUE_SIZE>,
+        queue: Queue<H, TRANSMIT_SIZE, false>,
         dma: &D,
         bytes: usize,
         large: bool,
@@ -41,9 +41,9 @@ impl<H: RingMemory> Transmit<H> {
         let line = dma.cache_line();
         let small_capacity = (FRAME_OFFSET + SMALL_FRAME).next_multiple_of(line);
         let large_capacity = (FRAME_OFFSET + MAX_SEGMENTED_FRAME).next_multiple_of(line);
-        let small_count = (bytes / 4 / small_capacity).clamp(32, QUEUE_SIZE / 2);
+        let small_count = (bytes / 4 / small_capacity).clamp(32, TRANSMIT_SIZE / 2);
         let large_count =
-            if large { (bytes / 4 * 3 / large_capacity).clamp(2, QUEUE_SIZE / 2) } else { 0 };
+            if large { (bytes / 4 * 3 / large_capacity).clamp(2, TRANSMIT_SIZE / 2) } else { 0 };
         let pool = |count: usize, capacity: usize| -> Result<Vec<Buffer>, Error> {
             let mut buffers = Vec::with_capacity(count);
             for _ in 0..count {
@@ -111,9 +111,12 @@ impl<H: RingMemory> Transmit<H> {
     /// Takes sent buffers home.
     #[inline]
     pub(crate) fn reclaim<D: Dma>(&mut self, dma: &D) -> Result<(), BadId> {
-        for _ in 0..QUEUE_SIZE {
+        for _ in 0..TRANSMIT_SIZE {
             match self.queue.pop()? {
-                Some(used) => self.put_back(used.buffer.to_cpu(dma)),
+                Some(used) => {
+                    let (buffer, _) = self.queue.take(used)?;
+                    self.put_back(buffer.to_cpu(dma));
+                }
                 None => break,
             }
         }
@@ -142,7 +145,11 @@ impl<H: RingMemory> Transmit<H> {
 
     /// Puts a fresh queue under the ring and takes home what the old one had; returns how many
     /// frames that were. The device must have been reset.
-    pub(crate) fn restart<D: Dma>(&mut self, queue: Queue<H, QUEUE_SIZE>, dma: &D) -> u64 {
+    pub(crate) fn restart<D: Dma>(
+        &mut self,
+        queue: Queue<H, TRANSMIT_SIZE, false>,
+        dma: &D,
+    ) -> u64 {
         let old = core::mem::replace(&mut self.queue, queue);
         let mut lost = 0;
         for (buffer, _) in old.into_lent() {
