@@ -197,6 +197,7 @@ impl Stack {
     fn apply_setup(&mut self, place: usize, now: Instant) {
         let Some(interface) = self.interfaces.get_mut(place) else { return };
         let Some(setup) = &interface.setup else { return };
+        self.route_epoch = self.route_epoch.wrapping_add(1);
         let new = setup.addresses();
         let mtu = setup.mtu();
         interface.routers = setup.routers();

@@ -50,6 +50,11 @@ impl Flows {
     }
 
     #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    #[inline]
     pub(crate) fn find(&self, key: &FlowKey, slots: &Slab<Slot>) -> Option<u32> {
         self.table.find(key.hash(&self.key), |&index| key_of(slots, index) == Some(key)).copied()
     }

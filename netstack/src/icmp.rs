@@ -176,6 +176,7 @@ impl Stack {
                             .is_empty()
                     {
                         self.paths.learn(quoted.key.remote, mtu, now);
+                        self.routes_changed();
                     }
                 }
             },

@@ -11,6 +11,7 @@ use crate::nd::{self, Nd};
 use crate::neighbour::{Action, Neighbours, Waiter};
 use crate::packet::{self, Pair};
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -48,6 +49,8 @@ pub(crate) struct Interface {
     pub(crate) setup: Option<Box<Setup>>,
     /// Delivers to ourselves; needs no neighbours.
     pub(crate) loopback: bool,
+    /// Connections and sockets a full ring stopped.
+    pub(crate) blocked: VecDeque<u32>,
     /// Something was queued since the doorbell was last rung.
     pub(crate) unflushed: bool,
 }
@@ -67,6 +70,7 @@ impl Interface {
             advertised_mtu: None,
             setup: None,
             loopback,
+            blocked: VecDeque::new(),
             unflushed: false,
         }
     }

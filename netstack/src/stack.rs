@@ -38,6 +38,14 @@ const TURNS: usize = 256;
 /// Deadlines handled in one poll.
 const EXPIRIES: usize = 256;
 
+/// No deadline at all.
+const NEVER: i64 = i64::MAX;
+
+#[inline]
+fn micros(at: Option<Instant>) -> i64 {
+    at.map_or(NEVER, |at| at.total_micros())
+}
+
 /// What a stack is made with.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -111,8 +119,8 @@ pub struct Stack {
     pub(crate) events: VecDeque<Event>,
     /// Connections something happened to, each to have a turn.
     pub(crate) dirty: VecDeque<u32>,
-    /// Connections a full ring stopped.
-    pub(crate) blocked: VecDeque<u32>,
+    /// Counts changes of what [`Stack::route`] and the neighbour tables say.
+    pub(crate) route_epoch: u32,
     pub(crate) echo_limit: Limit,
     pub(crate) error_limit: Limit,
     pub(crate) reset_limit: Limit,
@@ -158,7 +166,7 @@ impl Stack {
             paths: Paths::new(key(7)),
             events: VecDeque::new(),
             dirty: VecDeque::new(),
-            blocked: VecDeque::new(),
+            route_epoch: 0,
             echo_limit: Limit::new(10_000, 1000, now),
             error_limit: Limit::new(1000, 50, now),
             reset_limit: Limit::new(1000, 200, now),
@@ -197,8 +205,9 @@ impl Stack {
         for n in 0..self.interfaces.len() {
             again |= self.receive_batch(n, now);
         }
-        self.unblock(now);
-        again |= self.expire(now);
+        if self.due_micros() <= now.total_micros() {
+            again |= self.expire(now);
+        }
         again |= self.take_turns(now);
         for interface in &mut self.interfaces {
             interface.flush();
@@ -215,6 +224,12 @@ impl Stack {
     fn receive_batch(&mut self, n: usize, now: Instant) -> bool {
         let Some(interface) = self.interfaces.get_mut(n) else { return false };
         interface.nic.service(now.total_micros() as u64);
+        if interface.link_came_up() {
+            self.link_up(n, now);
+        }
+        if !self.interfaces[n].blocked.is_empty() {
+            self.unblock(n, now);
+        }
         for _ in 0..BATCH {
             let Some(mut frame) = self.interfaces[n].nic.receive() else { return false };
             self.receive(n, &mut frame, now);
@@ -223,20 +238,20 @@ impl Stack {
         true
     }
 
-    /// Rings have drained: whoever they stopped goes on.
-    fn unblock(&mut self, now: Instant) {
-        for _ in 0..self.blocked.len() {
-            let Some(index) = self.blocked.pop_front() else { return };
+    /// The ring has drained: whoever it stopped goes on, in the order they were stopped.
+    fn unblock(&mut self, n: usize, now: Instant) {
+        for _ in 0..self.interfaces[n].blocked.len() {
+            let interface = &mut self.interfaces[n];
+            let Some(index) = interface.blocked.pop_front() else { return };
             match self.slots.at_mut(index) {
                 Some(Slot::Flow(flow)) if flow.blocked => {
-                    let interface = &mut self.interfaces[flow.interface];
                     let nic = &mut *interface.nic;
                     let ready = match card_cuts(nic, flow.wire.ip_len == 40) {
                         true => interface.egress.ready_large(nic, 2),
                         false => interface.egress.ready(nic, 2),
                     };
                     if !ready {
-                        self.blocked.push_front(index);
+                        interface.blocked.push_front(index);
                         return;
                     }
                     flow.blocked = false;
@@ -278,9 +293,6 @@ impl Stack {
             self.services_tick(now);
         }
         for n in 0..self.interfaces.len() {
-            if self.interfaces[n].link_came_up() {
-                self.link_up(n, now);
-            }
             if self.interfaces[n].setup_due().is_some_and(|due| due <= now) {
                 self.configuration_tick(n, now);
             }
@@ -307,8 +319,17 @@ impl Stack {
         true
     }
 
+    /// Ways that sockets remember are to be looked up anew.
+    pub(crate) fn routes_changed(&mut self) {
+        self.route_epoch = self.route_epoch.wrapping_add(1);
+    }
+
     /// Does what the neighbour table says.
     pub(crate) fn act(&mut self, n: usize, action: Option<Action>, now: Instant) {
+        if action.is_none() {
+            return;
+        }
+        self.routes_changed();
         let Some(interface) = self.interfaces.get_mut(n) else { return };
         match action {
             None => {}
@@ -342,25 +363,30 @@ impl Stack {
 
     /// The earliest time at which [`poll`](Self::poll) has something to do. Socket calls may move
     /// it.
+    #[inline]
     pub fn wake_at(&self) -> Option<Instant> {
-        let mut at = self.timers.earliest();
-        let mut consider = |other: Option<Instant>| {
-            if let Some(other) = other {
-                at = Some(at.map_or(other, |at| at.min(other)));
-            }
-        };
-        if !self.dirty.is_empty() {
-            consider(Some(Instant::ZERO));
-        }
-        consider(self.time_wait.due());
-        consider(self.paths.due());
-        consider(self.reassembly.due());
-        consider(self.services_due);
+        let at = if self.dirty.is_empty() { self.due_micros() } else { 0 };
+        (at != NEVER).then(|| Instant::from_micros(at))
+    }
+
+    /// The earliest deadline in microseconds, or [`NEVER`]: it is asked for after every call, and a
+    /// minimum of plain numbers is cheap.
+    #[inline]
+    fn due_micros(&self) -> i64 {
+        let mut at = micros(self.timers.earliest())
+            .min(micros(self.time_wait.due()))
+            .min(micros(self.paths.due()))
+            .min(micros(self.reassembly.due()))
+            .min(micros(self.services_due));
         for interface in &self.interfaces {
-            consider(interface.neighbours.due());
-            consider(interface.groups.due());
-            consider(interface.setup_due());
-            consider(interface.nic.service_at().map(|us| Instant::from_micros(us as i64)));
+            let service = interface.nic.service_at().map_or(NEVER, |us| us as i64);
+            at = at.min(service);
+            if !interface.loopback {
+                at = at
+                    .min(micros(interface.neighbours.due()))
+                    .min(micros(interface.groups.due()))
+                    .min(micros(interface.setup_due()));
+            }
         }
         at
     }

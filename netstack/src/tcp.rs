@@ -357,7 +357,7 @@ impl Stack {
     /// Sends everything a connection has to send, up to a bound, and sees to the consequences.
     /// `told`: what happens is news to the application.
     pub(crate) fn turn(&mut self, index: u32, told: bool, now: Instant) {
-        let Stack { slots, interfaces, machines, timers, dirty, blocked, .. } = self;
+        let Stack { slots, interfaces, machines, timers, dirty, .. } = self;
         let Some(Slot::Flow(flow)) = slots.at_mut(index) else { return };
         let Some(interface) = interfaces.get_mut(flow.interface) else { return };
         let quiet = flow.is_quiet();
@@ -422,7 +422,7 @@ impl Stack {
                 if refused {
                     if !flow.blocked {
                         flow.blocked = true;
-                        blocked.push_back(index);
+                        interface.blocked.push_back(index);
                     }
                     break;
                 }

@@ -10,15 +10,34 @@ use crate::frame::protocol;
 use crate::interface::Destination;
 use crate::packet::{self, Pair, Part};
 use crate::queue::Queue;
+use crate::route::{LOOPBACK, Route};
 use crate::socket::{Event, Family, Kind, Options, Readiness};
 use crate::stack::{Slot, Stack};
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use smoltcp::time::Instant;
-use trireme_nic::checksum;
+use smoltcp::time::{Duration, Instant};
+use trireme_nic::{MacAddress, checksum};
 
+/// Stands for an address that is not known.
+const NOBODY: MacAddress = [0; 6];
 /// Largest payload over IPv4 and, without jumbograms, IPv6 too.
 const MAX_PAYLOAD: usize = 65_507;
+
+/// A way found for a destination, with the next hop's Ethernet address.
+#[derive(Clone, Copy)]
+struct Way {
+    route: Route,
+    mac: MacAddress,
+    mtu: usize,
+    broadcast: bool,
+    /// See [`Stack::routes_changed`].
+    epoch: u32,
+    /// When the neighbour is to be looked up again.
+    until: Instant,
+}
+
+/// A way is looked up anew this often, so that the neighbour table sees that it is used.
+const WAY_LIFETIME: Duration = Duration::from_secs(1);
 
 pub(crate) struct Datagram {
     pub(crate) family: Family,
@@ -35,6 +54,8 @@ pub(crate) struct Datagram {
     /// Joined: interface and group.
     pub(crate) groups: Vec<(usize, IpAddr)>,
     pub(crate) announced: bool,
+    /// Where it last sent, and how: good until routes change.
+    way: Option<Way>,
     /// The ring was full when it last sent.
     pub(crate) stalled: bool,
     pub(crate) shut_read: bool,
@@ -54,6 +75,7 @@ impl Datagram {
             error: None,
             groups: Vec::new(),
             announced: false,
+            way: None,
             stalled: false,
             shut_read: false,
             shut_write: false,
@@ -113,7 +135,7 @@ impl Stack {
     /// Gives a datagram to its sockets. False: nobody wanted it.
     pub(crate) fn udp(&mut self, datagram: Received<'_>, to: Destination) -> bool {
         let source = (datagram.source, datagram.source_port);
-        if to == Destination::Ours {
+        if to == Destination::Ours && !self.connected.is_empty() {
             let key = FlowKey {
                 local: datagram.destination,
                 remote: datagram.source,
@@ -189,23 +211,28 @@ impl Stack {
         let (bound, source_port) = (socket.local, socket.port);
         let multicast_interface = socket.groups.first().map(|group| group.0);
         let preferred = if destination.is_multicast() { multicast_interface } else { None };
-        let route = self.route(destination, preferred)?;
+        let known = socket.way.filter(|way| {
+            way.route.destination == destination && way.epoch == self.route_epoch && now < way.until
+        });
+        let way = match known {
+            Some(way) => way,
+            None => self.find_way(index, destination, preferred, now)?,
+        };
+        let route = way.route;
+        // The unspecified address meant this host.
+        let destination = route.destination;
         let source = if bound.is_unspecified() { route.source } else { bound };
         let pair = Pair::new(source, destination).ok_or(Error::NetworkUnreachable)?;
         let source_port = if source_port == 0 { self.bind_ephemeral(index)? } else { source_port };
-        let interface = &mut self.interfaces[route.interface];
-        let broadcast = match destination {
-            IpAddr::V4(address) => interface.is_broadcast(address),
-            IpAddr::V6(_) => false,
-        };
+        let broadcast = way.broadcast;
         if broadcast && !options.broadcast {
             return Err(Error::PermissionDenied);
         }
         let multicast = destination.is_multicast();
         let hops = if multicast { options.multicast_ttl } else { options.ttl };
-        let looped = (broadcast || multicast && options.multicast_loop) && !interface.loopback;
-        let mtu = interface.mtu();
-        let room = self.path_mtu(destination, mtu) - pair.header_len() - 8;
+        let looped =
+            (broadcast || multicast && options.multicast_loop) && route.interface != LOOPBACK;
+        let room = way.mtu - pair.header_len() - 8;
         let interface = &mut self.interfaces[route.interface];
         let sent = if len <= room {
             let total = pair.header_len() + 8 + len;
@@ -219,9 +246,10 @@ impl Stack {
                     at += part.len();
                 }
             };
-            match interface.mac_of(route.next_hop, now) {
-                Some(mac) => interface.send_plain(mac, pair.ethertype(), total, false, write),
-                None => interface.send_via(route.next_hop, total, now, write),
+            if way.mac != NOBODY {
+                interface.send_plain(way.mac, pair.ethertype(), total, false, write)
+            } else {
+                interface.send_via(route.next_hop, total, now, write)
             }
         } else {
             let mut datagram = Vec::with_capacity(8 + len);
@@ -258,6 +286,37 @@ impl Stack {
         Ok(len)
     }
 
+    /// Looks for a way, and remembers it if the neighbour is known.
+    fn find_way(
+        &mut self,
+        index: u32,
+        destination: IpAddr,
+        preferred: Option<usize>,
+        now: Instant,
+    ) -> Result<Way, Error> {
+        let route = self.route(destination, preferred)?;
+        let interface = &mut self.interfaces[route.interface];
+        let mac = interface.mac_of(route.next_hop, now);
+        let broadcast = match destination {
+            IpAddr::V4(address) => interface.is_broadcast(address),
+            IpAddr::V6(_) => false,
+        };
+        let mtu = interface.mtu();
+        let way = Way {
+            route,
+            mac: mac.unwrap_or(NOBODY),
+            mtu: self.path_mtu(destination, mtu),
+            broadcast,
+            epoch: self.route_epoch,
+            until: now + WAY_LIFETIME,
+        };
+        if let Some(Slot::Datagram(socket)) = self.slots.at_mut(index) {
+            let loopback = route.interface == LOOPBACK;
+            socket.way = (mac.is_some() && !loopback).then_some(way);
+        }
+        Ok(way)
+    }
+
     /// Nothing could be queued: either the neighbour's queue is full, and the datagram is
     /// lost as the wire would lose it, or the ring is, and the caller waits.
     fn udp_stalled(&mut self, index: u32, interface: usize) -> Result<usize, Error> {
@@ -270,7 +329,7 @@ impl Stack {
             && !socket.stalled
         {
             socket.stalled = true;
-            self.blocked.push_back(index);
+            interface.blocked.push_back(index);
         }
         Err(Error::WouldBlock)
     }
