@@ -29,6 +29,7 @@ mod cpio;
 mod futex;
 mod ready;
 mod slots;
+mod small;
 mod timer;
 
 #[cfg(target_os = "hermit")]
