@@ -1,0 +1,540 @@
+//! The stack against a scripted peer: frame by frame, with time standing still between.
+
+mod common;
+
+use common::{Abilities, Card, Ends, MAC, fill};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use trireme_netstack::{
+    Addressing, Config, Duration, Error, Event, Family, Instant, Ipv4Addressing, Ipv6Addressing,
+    Kind, Readiness, SocketId, SocketOption, SocketState, Stack,
+};
+use trireme_nic::ReceiveChecksum;
+
+const PEER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const OURS: [u8; 4] = [10, 0, 0, 2];
+const PEER: [u8; 4] = [10, 0, 0, 1];
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const PSH: u8 = 8;
+const ACK: u8 = 16;
+const FIN: u8 = 1;
+
+/// What the tests look at of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Segment {
+    source: u16,
+    destination: u16,
+    sequence: u32,
+    acknowledgement: u32,
+    flags: u8,
+    window: u16,
+    payload: Vec<u8>,
+}
+
+struct Host {
+    stack: Stack,
+    ends: Arc<Mutex<Ends>>,
+    now: Instant,
+}
+
+fn ipv4(protocol: u8, source: [u8; 4], destination: [u8; 4], payload: &[u8]) -> Vec<u8> {
+    let [hi, lo] = ((20 + payload.len()) as u16).to_be_bytes();
+    let mut frame = [&MAC[..], &PEER_MAC, &[8, 0]].concat();
+    frame.extend_from_slice(&[0x45, 0, hi, lo, 0, 1, 0x40, 0, 64, protocol, 0, 0]);
+    frame.extend_from_slice(&source);
+    frame.extend_from_slice(&destination);
+    frame.extend_from_slice(payload);
+    let sum = !common::sum(&[&frame[14..34]]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame
+}
+
+fn icmp(kind: u8, code: u8, rest: [u8; 4], data: &[u8]) -> Vec<u8> {
+    let mut message = [&[kind, code, 0, 0][..], &rest, data].concat();
+    let sum = !common::sum(&[&message]);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    ipv4(1, PEER, OURS, &message)
+}
+
+impl Host {
+    fn new() -> Host {
+        Host::with(Abilities::default(), 64 << 20)
+    }
+
+    fn with(abilities: Abilities, buffer_budget: usize) -> Host {
+        let (card, ends) = Card::new(abilities);
+        let now = Instant::from_secs(1);
+        let config = Config { seed: [5; 32], buffer_budget, hostname: String::new() };
+        let mut stack = Stack::new(config, now);
+        let gateway = Some(Ipv4Addr::from(PEER));
+        let addressing = Addressing {
+            ipv4: Ipv4Addressing::Static { address: OURS.into(), prefix: 24, gateway },
+            ipv6: Ipv6Addressing::LinkLocal,
+            ..Addressing::default()
+        };
+        stack.add_interface(card, addressing, now);
+        let mut host = Host { stack, ends, now };
+        let arp = [&[0, 1, 8, 0, 6, 4, 0, 1][..], &PEER_MAC, &PEER, &[0; 6], &OURS].concat();
+        host.deliver([&[0xff; 6][..], &PEER_MAC, &[8, 6], &arp].concat());
+        host.pass(Duration::from_secs(3));
+        host.sent();
+        host
+    }
+
+    fn deliver(&mut self, frame: Vec<u8>) {
+        self.ends.lock().unwrap().towards.push_back((frame, ReceiveChecksum::Unverified));
+    }
+
+    fn poll(&mut self) {
+        while self.stack.poll(self.now).again {}
+    }
+
+    /// Lets time pass, polling when the stack wants to be.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            self.poll();
+            match self.stack.wake_at() {
+                Some(at) if at <= end => self.now = at.max(self.now + Duration::from_micros(1)),
+                _ => break,
+            }
+        }
+        self.now = end;
+        self.poll();
+    }
+
+    fn sent(&mut self) -> Vec<Vec<u8>> {
+        self.ends.lock().unwrap().sent.drain(..).collect()
+    }
+
+    /// TCP segments sent, all sums checked.
+    fn segments(&mut self) -> Vec<Segment> {
+        let read = |frame: &Vec<u8>| {
+            let packet = etherparse::SlicedPacket::from_ethernet(frame).unwrap();
+            let etherparse::TransportSlice::Tcp(tcp) = packet.transport? else { return None };
+            let mut summed = frame.clone();
+            fill(&mut summed);
+            assert_eq!(summed, *frame, "sums");
+            let flags = frame[47];
+            Some(Segment {
+                source: tcp.source_port(),
+                destination: tcp.destination_port(),
+                sequence: tcp.sequence_number(),
+                acknowledgement: tcp.acknowledgment_number(),
+                flags,
+                window: tcp.window_size(),
+                payload: tcp.payload().to_vec(),
+            })
+        };
+        self.sent().iter().filter_map(read).collect()
+    }
+
+    fn segment(&mut self, port: u16, sequence: u32, acknowledgement: u32, flags: u8, data: &[u8]) {
+        self.segment_from(PEER, port, sequence, acknowledgement, flags, data);
+    }
+
+    fn segment_from(
+        &mut self,
+        from: [u8; 4],
+        port: u16,
+        sequence: u32,
+        acknowledgement: u32,
+        flags: u8,
+        data: &[u8],
+    ) {
+        let mut tcp = [port.to_be_bytes(), 80u16.to_be_bytes()].concat();
+        tcp.extend_from_slice(&sequence.to_be_bytes());
+        tcp.extend_from_slice(&acknowledgement.to_be_bytes());
+        let options: &[u8] = if flags & SYN != 0 { &[2, 4, 0x05, 0xb4, 1, 3, 3, 7] } else { &[] };
+        let offset = (5 + options.len() as u8 / 4) << 4;
+        tcp.extend_from_slice(&[offset, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        tcp.extend_from_slice(options);
+        tcp.extend_from_slice(data);
+        let mut frame = ipv4(6, from, OURS, &tcp);
+        fill(&mut frame);
+        self.deliver(frame);
+        self.poll();
+    }
+
+    fn listen(&mut self) -> SocketId {
+        let id = self.stack.socket(Family::V4, Kind::Stream).unwrap();
+        self.stack.bind(id, "0.0.0.0:80".parse().unwrap()).unwrap();
+        self.stack.listen(id, 128, self.now).unwrap();
+        id
+    }
+
+    /// An accepted connection from the peer's port, whose first byte is 1001. Returns our first
+    /// sequence number too.
+    fn open(&mut self, listener: SocketId, port: u16) -> (SocketId, u32) {
+        self.segment(port, 1000, 0, SYN, &[]);
+        let answer = self.segments().pop().unwrap();
+        assert_eq!(answer.flags, SYN | ACK);
+        let ours = answer.sequence.wrapping_add(1);
+        self.segment(port, 1001, ours, ACK, &[]);
+        let (id, peer) = self.stack.accept(listener, self.now).unwrap();
+        assert_eq!(peer, SocketAddr::from((PEER, port)));
+        self.segments();
+        (id, ours)
+    }
+}
+
+#[test]
+fn a_small_request_is_acknowledged_by_its_answer() {
+    let mut host = Host::new();
+    let listener = host.listen();
+    let (id, ours) = host.open(listener, 5000);
+    host.segment(5000, 1001, ours, ACK | PSH, b"GET /");
+    assert_eq!(host.segments(), [], "not at once");
+    let doorbells = host.ends.lock().unwrap().doorbells;
+    host.stack.recv(id, &mut [0; 99], false, host.now).unwrap();
+    host.stack.send_vectored(id, &[b"200", b" OK"], host.now).unwrap();
+    let sent = host.segments();
+    assert_eq!(sent.len(), 1);
+    assert_eq!((sent[0].acknowledgement, &sent[0].payload[..]), (1006, &b"200 OK"[..]));
+    assert_eq!(host.ends.lock().unwrap().doorbells, doorbells + 1);
+    // Without an answer: 10 ms later.
+    host.segment(5000, 1006, ours.wrapping_add(6), ACK | PSH, b"GET /");
+    host.pass(Duration::from_millis(9));
+    assert_eq!(host.segments(), []);
+    host.pass(Duration::from_millis(2));
+    assert_eq!(host.segments()[0].acknowledgement, 1011);
+    // Two full segments: at once. And a merged one too.
+    host.segment(5000, 1011, ours.wrapping_add(6), ACK, &[0; 1460]);
+    host.segment(5000, 2471, ours.wrapping_add(6), ACK, &[0; 1460]);
+    assert_eq!(host.segments().last().unwrap().acknowledgement, 3931);
+    host.segment(5000, 3931, ours.wrapping_add(6), ACK, &[0; 14_600]);
+    assert_eq!(host.segments().last().unwrap().acknowledgement, 18_531);
+}
+
+#[test]
+fn lost_data_is_sent_again_and_a_silent_peer_times_out() {
+    let mut host = Host::new();
+    let listener = host.listen();
+    let (id, ours) = host.open(listener, 5000);
+    host.stack.send(id, b"hello", host.now).unwrap();
+    assert_eq!(host.segments().len(), 1);
+    host.pass(Duration::from_millis(2500));
+    let again = host.segments();
+    assert!(!again.is_empty() && again.iter().all(|s| s.sequence == ours && s.payload == b"hello"));
+    host.pass(Duration::from_secs(140));
+    assert!(host.stack.readiness(id).contains(Readiness::ERROR | Readiness::HANGUP));
+    assert_eq!(host.stack.take_error(id), Some(Error::TimedOut));
+}
+
+#[test]
+fn an_idle_connection_stays_without_keepalive_and_goes_with_it() {
+    let mut host = Host::new();
+    let listener = host.listen();
+    let (idle, _) = host.open(listener, 5000);
+    let (probed, ours) = host.open(listener, 5001);
+    for option in [
+        SocketOption::KeepAlive(true),
+        SocketOption::KeepIdle(Duration::from_secs(60)),
+        SocketOption::KeepInterval(Duration::from_secs(10)),
+        SocketOption::KeepCount(3),
+    ] {
+        host.stack.set_option(probed, option, host.now).unwrap();
+    }
+    host.pass(Duration::from_secs(61));
+    let probes = host.segments();
+    assert_eq!(probes.len(), 1, "{probes:?}");
+    assert_eq!(probes[0].sequence, ours.wrapping_sub(1));
+    // Answered: another minute of peace.
+    host.segment(5001, 1001, ours, ACK, &[]);
+    host.pass(Duration::from_secs(58));
+    assert_eq!(host.segments(), []);
+    host.pass(Duration::from_secs(40));
+    assert!(host.segments().iter().filter(|s| s.destination == 5001).count() >= 3);
+    assert_eq!(host.stack.take_error(probed), Some(Error::TimedOut));
+    assert_eq!(host.stack.readiness(idle), Readiness::WRITABLE);
+    host.pass(Duration::from_secs(100_000));
+    assert_eq!(host.stack.readiness(idle), Readiness::WRITABLE);
+}
+
+#[test]
+fn a_flood_of_syns_leaves_room_for_honest_clients() {
+    let mut host = Host::with(Abilities::default(), 16 << 20);
+    let listener = host.listen();
+    for n in 0..3000u32 {
+        let from = [10, 0, 1 + (n >> 8) as u8, n as u8];
+        host.segment_from(from, 1000, n, 0, SYN, &[]);
+        host.sent();
+    }
+    let statistics = host.stack.statistics();
+    assert_eq!(statistics.cookies_sent, 3000 - 256);
+    let (id, ours) = host.open(listener, 5000);
+    host.segment(5000, 1001, ours, ACK | PSH, b"through");
+    let mut buffer = [0; 99];
+    assert_eq!(host.stack.recv(id, &mut buffer, false, host.now), Ok(7));
+    host.stack.send(id, b"welcome", host.now).unwrap();
+    let answer = host.segments().pop().unwrap();
+    assert_eq!((answer.sequence, &answer.payload[..]), (ours, &b"welcome"[..]));
+    // A guess is answered by a reset.
+    host.segment(5001, 1001, 0x1234_5678, ACK, &[]);
+    assert_eq!(host.segments().pop().unwrap().flags, RST);
+    assert_eq!(host.stack.accept(listener, host.now), Err(Error::WouldBlock));
+    host.pass(Duration::from_secs(20));
+    assert_eq!(host.stack.statistics().half_open_expired, 256);
+}
+
+#[test]
+fn a_handshake_with_data_on_the_cookie_s_ack() {
+    let mut host = Host::new();
+    let listener = host.listen();
+    for n in 0..256u32 {
+        host.segment_from([10, 0, 1, n as u8], 1000, n, 0, SYN, &[]);
+    }
+    host.segments();
+    host.segment(5000, 1000, 0, SYN, &[]);
+    let cookie = host.segments().pop().unwrap();
+    // The bare ACK was lost; the first data comes in its place.
+    host.segment(5000, 1001, cookie.sequence.wrapping_add(1), ACK | PSH, b"first");
+    let (id, _) = host.stack.accept(listener, host.now).unwrap();
+    assert_eq!(host.stack.recv(id, &mut [0; 9], false, host.now), Ok(5));
+}
+
+#[test]
+fn time_wait_answers_for_a_connection_that_is_gone() {
+    let mut host = Host::new();
+    let listener = host.listen();
+    let (id, ours) = host.open(listener, 5000);
+    host.stack.close(id, host.now).unwrap();
+    assert_eq!(host.segments()[0].flags, FIN | ACK);
+    host.segment(5000, 1001, ours.wrapping_add(1), FIN | ACK, &[]);
+    let last = host.segments().pop().unwrap();
+    assert_eq!((last.flags, last.acknowledgement), (ACK, 1002));
+    let states: Vec<SocketState> = host.stack.sockets().iter().map(|s| s.state).collect();
+    assert_eq!(states, [SocketState::Listen(0), SocketState::TimeWait]);
+    // Its FIN again: the acknowledgement was lost.
+    host.segment(5000, 1001, ours.wrapping_add(1), FIN | ACK, &[]);
+    let again = host.segments().pop().unwrap();
+    assert_eq!((again.flags, again.sequence), (ACK, last.sequence));
+    assert_eq!(again.acknowledgement, last.acknowledgement);
+    // A new connection with the same ports begins beyond the old sequence numbers.
+    host.segment(5000, 70_000, 0, SYN, &[]);
+    let answer = host.segments().pop().unwrap();
+    assert_eq!((answer.flags, answer.acknowledgement), (SYN | ACK, 70_001));
+    host.pass(Duration::from_secs(61));
+    assert!(host.stack.sockets().iter().all(|s| s.state != SocketState::TimeWait));
+}
+
+#[test]
+fn sequence_numbers_and_ports_cannot_be_guessed() {
+    let mut host = Host::new();
+    host.listen();
+    let mut seen = std::collections::BTreeSet::new();
+    for port in 6000..6100 {
+        host.segment(port, 1000, 0, SYN, &[]);
+        seen.insert(host.segments().pop().unwrap().sequence >> 24);
+    }
+    assert!(seen.len() > 60, "initial sequence numbers differ: {}", seen.len());
+    let mut ports = std::collections::BTreeSet::new();
+    for _ in 0..100 {
+        let id = host.stack.socket(Family::V4, Kind::Stream).unwrap();
+        let to = SocketAddr::from((PEER, 9));
+        assert_eq!(host.stack.connect(id, to, host.now), Err(Error::InProgress));
+        ports.insert(host.segments().pop().unwrap().source / 512);
+    }
+    assert!(ports.len() > 30, "ports differ: {}", ports.len());
+}
+
+#[test]
+fn a_path_with_a_smaller_mtu_gets_smaller_segments() {
+    let mut host = Host::new();
+    let listener = host.listen();
+    let (id, ours) = host.open(listener, 5000);
+    host.stack.send(id, &[7; 1460], host.now).unwrap();
+    let sent = host.sent().pop().unwrap();
+    assert_eq!(sent.len(), 1514);
+    host.deliver(icmp(
+        3,
+        4,
+        [0, 0, 1400u16.to_be_bytes()[0], 1400u16.to_be_bytes()[1]],
+        &sent[14..42],
+    ));
+    host.pass(Duration::from_secs(3));
+    let again = host.segments();
+    assert!(again.iter().all(|s| s.payload.len() <= 1360), "{:?}", again.len());
+    assert_eq!(again[0].sequence, ours);
+    // And the next connection begins with it.
+    host.segment(5001, 1000, 0, SYN, &[]);
+    let ours = host.segments().pop().unwrap().sequence.wrapping_add(1);
+    host.segment(5001, 1001, ours, ACK, &[]);
+    let (id, _) = host.stack.accept(listener, host.now).unwrap();
+    host.stack.send(id, &[7; 3000], host.now).unwrap();
+    assert!(host.segments().iter().all(|s| s.payload.len() <= 1360));
+    // A message about bytes that were never sent changes nothing.
+    let mut forged = sent[14..42].to_vec();
+    forged[24] ^= 0x80;
+    host.deliver(icmp(3, 4, [0, 0, 2, 0], &forged));
+    host.poll();
+    assert_eq!(host.stack.statistics().icmp_out_of_window, 1);
+}
+
+#[test]
+fn icmp_errors_reach_those_they_are_about() {
+    let mut host = Host::new();
+    let stream = host.stack.socket(Family::V4, Kind::Stream).unwrap();
+    let far = SocketAddr::from(([192, 0, 2, 1], 80));
+    assert_eq!(host.stack.connect(stream, far, host.now), Err(Error::InProgress));
+    let syn = host.sent().pop().unwrap();
+    host.deliver(icmp(3, 1, [0; 4], &syn[14..42]));
+    host.poll();
+    assert_eq!(host.stack.next_event(), Some(Event::Socket(stream)));
+    assert_eq!(host.stack.take_error(stream), Some(Error::HostUnreachable));
+
+    let datagram = host.stack.socket(Family::V4, Kind::Datagram).unwrap();
+    host.stack.connect(datagram, far, host.now).unwrap();
+    host.stack.send(datagram, b"?", host.now).unwrap();
+    let question = host.sent().pop().unwrap();
+    host.deliver(icmp(3, 3, [0; 4], &question[14..42]));
+    host.poll();
+    assert_eq!(
+        host.stack.recv(datagram, &mut [0; 9], false, host.now),
+        Err(Error::ConnectionRefused)
+    );
+
+    // An established connection is not ended by one.
+    let listener = host.listen();
+    let (id, _) = host.open(listener, 5000);
+    host.stack.send(id, b"x", host.now).unwrap();
+    let data = host.sent().pop().unwrap();
+    host.deliver(icmp(3, 1, [0; 4], &data[14..42]));
+    host.poll();
+    assert_eq!(host.stack.take_error(id), None);
+}
+
+#[test]
+fn datagrams_wait_for_the_neighbour_and_nobody_waits_for_another_s() {
+    let mut host = Host::new();
+    let id = host.stack.socket(Family::V4, Kind::Datagram).unwrap();
+    let to = |host: u8| SocketAddr::from(([10, 0, 0, host], 9));
+    for n in 0..3 {
+        assert_eq!(host.stack.send_to(id, &[n], to(50), host.now), Ok(1));
+        assert_eq!(host.stack.send_to(id, &[n], to(51), host.now), Ok(1));
+    }
+    host.poll();
+    let asked: Vec<u8> = host.sent().iter().map(|frame| frame[41]).collect();
+    assert_eq!(asked, [50, 51]);
+    // 51 answers; 50 never does.
+    let mac = [2, 0, 0, 0, 0, 51];
+    let arp = [&[0, 1, 8, 0, 6, 4, 0, 2][..], &mac, &[10, 0, 0, 51], &MAC, &OURS].concat();
+    host.deliver([&MAC[..], &mac, &[8, 6], &arp].concat());
+    host.poll();
+    let sent = host.sent();
+    assert_eq!(sent.iter().map(|frame| frame[42]).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(sent.iter().all(|frame| frame[..6] == mac));
+    host.pass(Duration::from_secs(4));
+    assert_eq!(host.sent().len(), 2, "asked twice more");
+    assert_eq!(host.stack.send_to(id, b"next", to(51), host.now), Ok(4));
+    assert_eq!(host.sent().len(), 1);
+}
+
+#[test]
+fn multicast_reaches_every_member_and_is_reported() {
+    let mut host = Host::new();
+    let group = Ipv4Addr::new(239, 1, 2, 3);
+    let members: Vec<SocketId> = (0..2)
+        .map(|_| {
+            let id = host.stack.socket(Family::V4, Kind::Datagram).unwrap();
+            host.stack.set_option(id, SocketOption::ReuseAddress(true), host.now).unwrap();
+            host.stack.bind(id, "0.0.0.0:7000".parse().unwrap()).unwrap();
+            let join = SocketOption::JoinMulticastV4(group, Ipv4Addr::UNSPECIFIED);
+            host.stack.set_option(id, join, host.now).unwrap();
+            id
+        })
+        .collect();
+    let report = host.sent().pop().unwrap();
+    assert_eq!(report[..6], [0x01, 0x00, 0x5e, 1, 2, 3]);
+    let packet = etherparse::SlicedPacket::from_ethernet(&report).unwrap();
+    let etherparse::NetSlice::Ipv4(ip) = packet.net.unwrap() else { panic!() };
+    assert_eq!(
+        (ip.header().protocol().0, ip.header().ttl(), ip.header().options()),
+        (2, 1, &[0x94, 4, 0, 0][..])
+    );
+    assert_eq!(ip.header().to_header().calc_header_checksum(), ip.header().header_checksum());
+    // Type, no time, sum, group (RFC 2236, 2).
+    assert_eq!(ip.payload().payload, [0x16, 0, 0xf8, 0xfa, 239, 1, 2, 3]);
+    assert!(host.ends.lock().unwrap().filter.contains(&[0x01, 0x00, 0x5e, 1, 2, 3]));
+
+    let mut frame =
+        ipv4(17, PEER, group.octets(), &[0x1b, 0x58, 0x1b, 0x58, 0, 10, 0, 0, b'h', b'i']);
+    frame[..6].copy_from_slice(&[0x01, 0x00, 0x5e, 1, 2, 3]);
+    fill(&mut frame);
+    host.deliver(frame.clone());
+    host.poll();
+    let mut buffer = [0; 9];
+    for &id in &members {
+        assert_eq!(host.stack.recv_from(id, &mut buffer, false, host.now).unwrap().0, 2);
+    }
+    // Our own is heard too, unless switched off.
+    let to = SocketAddr::from((group, 7000));
+    host.stack.send_to(members[0], b"self", to, host.now).unwrap();
+    assert_eq!(host.stack.recv_from(members[1], &mut buffer, false, host.now).unwrap().0, 4);
+    host.stack.set_option(members[0], SocketOption::MulticastLoop(false), host.now).unwrap();
+    host.stack.send_to(members[0], b"others", to, host.now).unwrap();
+    assert_eq!(
+        host.stack.recv_from(members[1], &mut buffer, false, host.now).map(|r| r.0),
+        Err(Error::WouldBlock)
+    );
+    let sent = host.sent();
+    assert!(sent.iter().all(|f| f[..6] == [0x01, 0x00, 0x5e, 1, 2, 3] && f[22] == 1));
+
+    host.stack.close(members[0], host.now).unwrap();
+    assert_eq!(host.sent(), Vec::<Vec<u8>>::new());
+    host.stack.close(members[1], host.now).unwrap();
+    assert_eq!(host.sent().pop().unwrap()[38], 0x17, "leave");
+    host.deliver(frame);
+    host.poll();
+    assert_eq!(host.sent(), Vec::<Vec<u8>>::new(), "no error for multicast");
+}
+
+#[test]
+fn broadcast_needs_the_option() {
+    let mut host = Host::new();
+    let id = host.stack.socket(Family::V4, Kind::Datagram).unwrap();
+    let all = "10.0.0.255:9".parse().unwrap();
+    assert_eq!(host.stack.send_to(id, b"x", all, host.now), Err(Error::PermissionDenied));
+    host.stack.set_option(id, SocketOption::Broadcast(true), host.now).unwrap();
+    assert_eq!(host.stack.send_to(id, b"x", all, host.now), Ok(1));
+    assert_eq!(host.sent().pop().unwrap()[..6], [0xff; 6]);
+}
+
+#[test]
+fn resets_and_errors_for_strangers_are_rationed() {
+    let mut host = Host::new();
+    for n in 0..1000u16 {
+        host.segment(1000 + n, 1, 1, ACK, &[]);
+    }
+    assert_eq!(host.segments().len(), 200);
+    for _ in 0..1000 {
+        let mut frame = ipv4(17, PEER, OURS, &[0, 9, 0, 9, 0, 8, 0, 0]);
+        fill(&mut frame);
+        host.deliver(frame);
+    }
+    host.poll();
+    assert_eq!(host.sent().len(), 50);
+    assert_eq!(host.stack.statistics().icmp_limited, 950);
+}
+
+#[test]
+fn slow_start_doubles_although_whole_frames_are_acknowledged() {
+    // Sixteen round trips of slow start would be 16 segments without splitting acknowledgements.
+    let mut host = Host::new();
+    let listener = host.listen();
+    let (id, ours) = host.open(listener, 5000);
+    let mut acknowledged = ours;
+    let mut flights = Vec::new();
+    for _ in 0..8 {
+        while host.stack.send(id, &[1; 65_536], host.now).is_ok() {}
+        let sent = host.segments();
+        let bytes: usize = sent.iter().map(|s| s.payload.len()).sum();
+        flights.push(bytes);
+        acknowledged = acknowledged.wrapping_add(bytes as u32);
+        host.now += Duration::from_millis(10);
+        host.segment(5000, 1001, acknowledged, ACK, &[]);
+        host.segment(5000, 1001, acknowledged, ACK, &[]);
+    }
+    assert!(flights[7] > 60 * 1460, "{flights:?}");
+}
