@@ -27,6 +27,8 @@ pub struct Arguments<'a> {
     pub program: Vec<&'a str>,
     /// `virtio_mmio.device=SIZE@BASE:IRQ[:ID]`, as Linux has it.
     pub virtio_mmio: Vec<&'a str>,
+    /// `rhine.tx-checksumming=`: `off`, `on`, `auto` or `auto:BYTES`.
+    pub rhine_tx: Option<&'a str>,
     /// Words not understood, values that do not parse among them.
     pub unknown: Vec<&'a str>,
 }
@@ -65,6 +67,7 @@ impl<'a> Arguments<'a> {
             "ntp" => self.ntp = Some(value),
             "hostname" => self.hostname = Some(value),
             "console" => self.console = Some(value),
+            "rhine.tx-checksumming" => self.rhine_tx = Some(value),
             "virtio_mmio.device" => self.virtio_mmio.push(value),
             "panic" => match value.parse() {
                 Ok(seconds) => self.panic = Some(seconds),
@@ -135,9 +138,16 @@ mod tests {
                 environment: vec!["RUST_BACKTRACE=1"],
                 program: vec!["--port", "80"],
                 virtio_mmio: vec![],
+                rhine_tx: None,
                 unknown: vec![],
             }
         );
+    }
+
+    #[test]
+    fn a_card_is_told_who_makes_its_checksums() {
+        let arguments = Arguments::parse("rhine.tx-checksumming=auto:600");
+        assert_eq!((arguments.rhine_tx, &*arguments.unknown), (Some("auto:600"), &[][..]));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Finds the machine's devices and hands them to the parts that use them. The only place that knows which
 //! device needs which driver.
 
+mod rhine;
 mod rng;
 
 use alloc::boxed::Box;
 use core::fmt;
 
+use trireme_rhine::TransmitChecksums;
 use trireme_virtio_net::{Config, VirtioNet};
 use virtio_drivers::transport::{DeviceType, Transport};
 
@@ -27,6 +29,7 @@ const MAX_FIXED: usize = 64;
 /// device and function, then devices at fixed places in the order they were named. Before that, feeds
 /// [`crate::entropy::add`] from entropy devices: cards and stack draw from it.
 pub fn discover(boot: &BootInformation) {
+    let checksums = rhine_checksums(boot);
     let mut host = Host::find(boot);
     let functions = host.as_mut().map(Host::functions).unwrap_or_default();
     for function in &functions {
@@ -41,7 +44,7 @@ pub fn discover(boot: &BootInformation) {
     for kind in [DeviceType::EntropySource, DeviceType::Network] {
         for function in &functions {
             if let Some(host) = &host {
-                on_pci(host, function, kind);
+                on_pci(host, function, kind, checksums);
             }
         }
         let mut left = MAX_FIXED;
@@ -86,7 +89,21 @@ fn source(kind: DeviceType) -> Option<Source> {
     (kind == DeviceType::Network).then_some(Source::Network)
 }
 
-fn on_pci(host: &Host, function: &Function, kind: DeviceType) {
+/// Who is to make transmit checksums on Rhine cards.
+fn rhine_checksums(boot: &BootInformation) -> TransmitChecksums {
+    let Some(asked) = Arguments::parse(boot.command_line).rhine_tx else {
+        return TransmitChecksums::Off;
+    };
+    asked.parse().unwrap_or_else(|()| {
+        log::warn!("boot argument not understood: rhine.tx-checksumming={asked}");
+        TransmitChecksums::Off
+    })
+}
+
+fn on_pci(host: &Host, function: &Function, kind: DeviceType, checksums: TransmitChecksums) {
+    if rhine::is(function) && kind == DeviceType::Network {
+        return rhine::add(host, function, random_mac(), checksums);
+    }
     // Transitional devices have numbers of their own. [VIRTIO 4.1.2.1]
     match (function.vendor, function.device, kind) {
         (virtio::VENDOR, 0x1000 | 0x1041, DeviceType::Network) => {}
@@ -126,16 +143,21 @@ fn virtio(transport: VirtioTransport, place: fmt::Arguments<'_>) {
     }
 }
 
-fn network_card(transport: VirtioTransport, place: fmt::Arguments<'_>) {
-    let mut fallback_mac = [0; 6];
-    entropy::fill(&mut fallback_mac);
+/// An address for a card that has none.
+fn random_mac() -> [u8; 6] {
+    let mut mac = [0; 6];
+    entropy::fill(&mut mac);
     // Locally administered, not a group.
-    fallback_mac[0] = fallback_mac[0] & 0xfc | 2;
+    mac[0] = mac[0] & 0xfc | 2;
+    mac
+}
+
+fn network_card(transport: VirtioTransport, place: fmt::Arguments<'_>) {
     let share = memory::total() / 16;
     let config = Config {
         receive_bytes: share.clamp(128 << 10, 4 << 20),
         transmit_bytes: share.clamp(256 << 10, 4 << 20),
-        fallback_mac,
+        fallback_mac: random_mac(),
     };
     let kind = transport.kind();
     match VirtioNet::<KernelHal, _, _>::new(transport, KernelDma, &config) {

@@ -8,6 +8,7 @@ pub mod console;
 pub mod elf;
 pub mod image;
 pub mod judge;
+pub mod model;
 pub mod net;
 pub mod qemu;
 pub mod setup;

@@ -3,23 +3,41 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::str::FromStr;
 
-use anyhow::Result;
-use clap::ValueEnum;
+use anyhow::{Result, bail};
 
 use crate::arch::Arch;
+use crate::model::{self, Model};
 use crate::net::Forward;
 use crate::setup;
 
 /// The network card the machine has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nic {
     /// virtio-net: over PCI, or memory-mapped on a microvm, which has no PCI bus.
     Virtio,
     /// virtio-net over the memory-mapped transport.
     VirtioMmio,
+    /// A device model of ours, attached over vfio-user.
+    Model(Model),
     /// No card at all.
     None,
+}
+
+impl FromStr for Nic {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Nic> {
+        let (name, chip) = text.split_once(':').unwrap_or((text, ""));
+        Ok(match name {
+            "virtio" if chip.is_empty() => Nic::Virtio,
+            "virtio-mmio" if chip.is_empty() => Nic::VirtioMmio,
+            "none" if chip.is_empty() => Nic::None,
+            "rhine" => Nic::Model(Model::rhine(chip)),
+            _ => bail!("{text:?} is none of virtio, virtio-mmio, rhine[:CHIP], none"),
+        })
+    }
 }
 
 /// What the card is connected to.
@@ -82,21 +100,35 @@ impl Machine {
     }
 
     /// The QEMU command. Its standard input and output are the guest's console; it ends with its parent.
+    /// A card that is a device model is started here, and ends when QEMU does.
     pub fn command(&self) -> Result<Command> {
         // QEMU must not outlive us, whatever ends us: the kernel sends the signal, no handler of ours has to run.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM", "--"]);
-        command.arg(setup::qemu::program(self.arch)?).args(self.arguments());
+        command.arg(setup::qemu::program(self.arch)?);
+        let sockets = match &self.nic {
+            Nic::Model(model) => Some(model.start(&self.network)?),
+            _ => None,
+        };
+        command.args(self.arguments_with(sockets.as_ref()));
         Ok(command)
     }
 
-    /// QEMU's arguments.
+    /// QEMU's arguments, for a card that is QEMU's own.
     pub fn arguments(&self) -> Vec<OsString> {
+        self.arguments_with(None)
+    }
+
+    fn arguments_with(&self, sockets: Option<&model::Sockets>) -> Vec<OsString> {
         let mut machine =
             self.machine.clone().unwrap_or_else(|| self.arch.default_machine().to_owned());
         // With ACPI a microvm's devices are described in AML only; without, in boot arguments QEMU adds.
         if self.is_microvm() && !machine.contains(",acpi=") {
             machine.push_str(",acpi=off");
+        }
+        if sockets.is_some() {
+            // A device model shares the guest's memory.
+            machine.push_str(",memory-backend=ram");
         }
         let mut arguments: Vec<OsString> = Vec::new();
         let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
@@ -114,12 +146,27 @@ impl Machine {
             }
             add(&["-netdev", &self.netdev(), "-device", &device]);
         }
+        if let Some(sockets) = sockets {
+            let ram = format!("memory-backend-memfd,id=ram,size={}M,share=on", self.memory);
+            add(&["-object", &ram, "-device", &sockets.device()]);
+            if let Some(wire) = sockets.netdev() {
+                // The model's wire and QEMU's own back end on one hub.
+                add(&["-netdev", &wire, "-netdev", "hubport,id=hub0,hubid=0,netdev=wire0"]);
+                add(&["-netdev", &self.netdev()]);
+                add(&["-netdev", "hubport,id=hub1,hubid=0,netdev=net0"]);
+            }
+        }
         arguments.extend(["-kernel".into(), self.kernel.clone().into_os_string()]);
         if let Some(initrd) = &self.initrd {
             arguments.extend(["-initrd".into(), initrd.clone().into_os_string()]);
         }
         arguments.extend(["-append".into(), OsString::from(&self.append)]);
-        if let (Some(pcap), true) = (&self.pcap, self.nic != Nic::None) {
+        let on_netdev = match &self.nic {
+            Nic::None => false,
+            Nic::Model(_) => sockets.is_some_and(|sockets| sockets.netdev().is_some()),
+            Nic::Virtio | Nic::VirtioMmio => true,
+        };
+        if let (Some(pcap), true) = (&self.pcap, on_netdev) {
             let mut dump = OsString::from("filter-dump,id=pcap,netdev=net0,file=");
             dump.push(pcap);
             arguments.extend(["-object".into(), dump]);
@@ -134,8 +181,8 @@ impl Machine {
 
     fn device(&self) -> Option<String> {
         let no_pci = self.is_microvm();
-        let device = match self.nic {
-            Nic::None => return None,
+        let device = match &self.nic {
+            Nic::None | Nic::Model(_) => return None,
             Nic::Virtio if !no_pci => "virtio-net-pci,romfile=",
             Nic::Virtio | Nic::VirtioMmio => "virtio-net-device",
         };
@@ -191,6 +238,15 @@ mod tests {
         assert!(line(&machine).contains(
             "-netdev user,id=net0,hostfwd=tcp:127.0.0.1:8080-:80,hostfwd=udp:127.0.0.1:7007-:7 "
         ));
+    }
+
+    #[test]
+    fn cards_are_named() {
+        assert_eq!("virtio".parse::<Nic>().unwrap(), Nic::Virtio);
+        assert_eq!("rhine:vt6102".parse::<Nic>().unwrap(), Nic::Model(Model::rhine("vt6102")));
+        for wrong in ["", "virtio:x", "e1000"] {
+            assert!(wrong.parse::<Nic>().is_err(), "{wrong:?} passed");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the card will do for a frame. A pure function, which holds the errata. [RH 5.1]
 
 use crate::chip::Chip;
+use core::str::FromStr;
 use trireme_nic::{FrameShape, Network, TransmitAbility, Transport};
 
 /// Who makes transmit checksums.
@@ -22,6 +23,23 @@ pub enum TransmitChecksums {
 impl TransmitChecksums {
     /// `Auto` with the published limit, MTU 1000.
     pub const AUTO: TransmitChecksums = TransmitChecksums::Auto { limit: 1014 };
+}
+
+impl FromStr for TransmitChecksums {
+    type Err = ();
+
+    /// `off`, `on`, `auto`, or `auto:BYTES` with another limit.
+    fn from_str(text: &str) -> Result<TransmitChecksums, ()> {
+        match text.split_once(':') {
+            None if text == "off" => Ok(TransmitChecksums::Off),
+            None if text == "on" => Ok(TransmitChecksums::On),
+            None if text == "auto" => Ok(TransmitChecksums::AUTO),
+            Some(("auto", limit)) => {
+                limit.parse().map(|limit| TransmitChecksums::Auto { limit }).map_err(|_| ())
+            }
+            _ => Err(()),
+        }
+    }
 }
 
 /// What `chip` does for a frame of this shape.
@@ -79,6 +97,17 @@ mod tests {
             assert_eq!(transmit_ability(chip, TransmitChecksums::Off, &shape(100)), NONE);
             let on = transmit_ability(chip, TransmitChecksums::On, &shape(1514));
             assert_eq!(on, if revision >= 0x90 { BOTH } else { NONE });
+        }
+    }
+
+    #[test]
+    fn modes_are_spelled_as_ethtool_would() {
+        assert_eq!("off".parse(), Ok(TransmitChecksums::Off));
+        assert_eq!("on".parse(), Ok(TransmitChecksums::On));
+        assert_eq!("auto".parse(), Ok(TransmitChecksums::Auto { limit: 1014 }));
+        assert_eq!("auto:600".parse(), Ok(TransmitChecksums::Auto { limit: 600 }));
+        for wrong in ["", "auto:", "auto:x", "on:5", "yes"] {
+            assert_eq!(wrong.parse::<TransmitChecksums>(), Err(()));
         }
     }
 

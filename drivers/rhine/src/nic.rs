@@ -9,7 +9,7 @@ use crate::init;
 use crate::irq::Trouble;
 use crate::phy::{Bus, LinkState, Phy};
 use crate::regs::{self, Cause, Tcr};
-use crate::ring::{Received, RxRing, TxRing};
+use crate::ring::{Received, RxRing, TxRing, reachable};
 use crate::{Config, Delay, Error};
 use alloc::vec::Vec;
 use trireme_nic::checksum::pseudo_header;
@@ -228,6 +228,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
 fn buffers<D: Dma>(dma: &D, count: usize) -> Result<Vec<Buffer>, Error> {
     let size = BUFFER.next_multiple_of(dma.cache_line());
     let mut rest = Buffer::new(dma.allocate(count * size, dma.cache_line())?);
+    reachable(rest.bus_address(), rest.len())?;
     let mut buffers = Vec::with_capacity(count);
     for _ in 0..count {
         let (mut buffer, after) = rest.split_at(size);

@@ -7,6 +7,8 @@ pub mod virtio_mmio;
 mod hal;
 #[cfg(target_os = "hermit")]
 pub mod host;
+#[cfg(all(target_os = "hermit", target_arch = "x86_64"))]
+pub mod ports;
 #[cfg(target_os = "hermit")]
 pub mod registers;
 #[cfg(target_os = "hermit")]

@@ -343,6 +343,24 @@ impl Function {
         }
     }
 
+    /// The ports behind a BAR, if it is of ports and was given an address. No machine has more than 64 Ki.
+    pub fn ports(&self, bar: u8) -> Option<Range<u16>> {
+        match self.bars.get(usize::from(bar))? {
+            Some(Bar::Io { address, size }) if *address != 0 => {
+                let end = address.checked_add(*size)?;
+                Some(u16::try_from(*address).ok()?..u16::try_from(end).ok()?)
+            }
+            _ => None,
+        }
+    }
+
+    /// Sets bits of a byte of its configuration space.
+    pub fn set_bits(&self, space: &mut dyn Configuration, offset: u8, bits: u8) {
+        let shift = 8 * u32::from(offset & 3);
+        let word = space.read(self.address, offset & !3);
+        space.write(self.address, offset & !3, word | u32::from(bits) << shift);
+    }
+
     /// Lets it decode its addresses and master the bus, and use its INTx pin or not.
     pub fn enable(&self, space: &mut dyn Configuration, intx: bool) {
         let mut command = space.read(self.address, COMMAND) & 0xffff;

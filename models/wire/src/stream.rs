@@ -2,9 +2,11 @@
 //! `passt` and a second QEMU speak it too.
 
 use crate::{FrameSink, FrameSource, MAX_FRAME, Wire};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// How long a peer that does not read may hold the sender up before it counts as gone.
@@ -15,10 +17,53 @@ pub fn connect(path: &Path) -> io::Result<Wire> {
     wire(UnixStream::connect(path)?)
 }
 
-/// Waits for one peer to connect.
+/// Lets one peer connect. Returns at once: the source waits for the peer, and frames sent before it
+/// is there are lost, as on a cable that is plugged in at one end.
 pub fn listen(path: &Path) -> io::Result<Wire> {
     let listener = UnixListener::bind(path)?;
-    wire(listener.accept()?.0)
+    let peer = Arc::new(OnceLock::new());
+    let sink = LateSink { peer: peer.clone(), sink: None };
+    let source = LateSource { listener, path: path.to_path_buf(), peer, source: None };
+    Ok(Wire { sink: Box::new(sink), source: Box::new(source) })
+}
+
+struct LateSink {
+    peer: Arc<OnceLock<UnixStream>>,
+    sink: Option<Sink>,
+}
+
+impl FrameSink for LateSink {
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        if self.sink.is_none() {
+            let stream = self.peer.get().ok_or(io::ErrorKind::NotConnected)?.try_clone()?;
+            self.sink = Some(Sink { stream: Some(stream), packet: Vec::new() });
+        }
+        self.sink.as_mut().ok_or(io::ErrorKind::NotConnected)?.send(frame)
+    }
+}
+
+struct LateSource {
+    listener: UnixListener,
+    path: PathBuf,
+    peer: Arc<OnceLock<UnixStream>>,
+    source: Option<Source>,
+}
+
+impl FrameSource for LateSource {
+    fn receive(&mut self, frame: &mut Vec<u8>) -> io::Result<bool> {
+        if self.source.is_none() {
+            let (stream, _) = self.listener.accept()?;
+            // There is one peer; nobody else shall find the name.
+            let _ = fs::remove_file(&self.path);
+            stream.set_write_timeout(Some(SEND_TIMEOUT))?;
+            self.source = Some(Source(stream.try_clone()?));
+            let _ = self.peer.set(stream);
+        }
+        match &mut self.source {
+            Some(source) => source.receive(frame),
+            None => Ok(false),
+        }
+    }
 }
 
 fn wire(stream: UnixStream) -> io::Result<Wire> {
@@ -92,6 +137,23 @@ mod tests {
         assert_eq!(frame, [9]);
         drop(theirs);
         assert!(!wire.source.receive(&mut frame).unwrap());
+    }
+
+    #[test]
+    fn a_listener_loses_frames_until_its_peer_is_there() {
+        let path = std::env::temp_dir().join(format!("trireme-wire-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        let mut here = listen(&path).unwrap();
+        assert_eq!(here.sink.send(&[1; 60]).unwrap_err().kind(), io::ErrorKind::NotConnected);
+        let mut there = connect(&path).unwrap();
+        there.sink.send(&[2; 60]).unwrap();
+        let mut frame = Vec::new();
+        assert!(here.source.receive(&mut frame).unwrap());
+        assert_eq!(frame, [2; 60]);
+        assert!(!path.exists());
+        here.sink.send(&[3; 60]).unwrap();
+        assert!(there.source.receive(&mut frame).unwrap());
+        assert_eq!(frame, [3; 60]);
     }
 
     #[test]

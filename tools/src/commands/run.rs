@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// QEMU's processor model
     #[arg(long, value_name = "MODEL", default_value = "max")]
     cpu: String,
-    /// The network card
+    /// The network card: virtio, virtio-mmio, none, or a model of ours: rhine[:CHIP]
     #[arg(long, default_value = "virtio")]
     nic: Nic,
     /// What the card is connected to
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     machine.machine = arguments.machine.clone();
     machine.cpu = arguments.cpu.clone();
     machine.memory = arguments.memory;
-    machine.nic = arguments.nic;
+    machine.nic = arguments.nic.clone();
     machine.pcap = arguments.pcap.clone();
     machine.append = arguments.append.clone();
 

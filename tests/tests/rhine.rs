@@ -1,0 +1,119 @@
+//! Images on the models of VIA Rhine cards: every chip, checksums by card and by software, faults.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use rstest::rstest;
+use trireme_tests::capture::{Capture, Frames};
+use trireme_tests::files::{Scratch, noise};
+use trireme_tests::guest::Guest;
+use trireme_tests::images::image;
+use trireme_tests::network::{TAP, isolate_with_tap, static_address};
+use trireme_tests::web::{address, machine_on_tap, machine_on_user_network, serve};
+use trireme_tools::arch::Arch;
+use trireme_tools::model::Model;
+use trireme_tools::net::GUEST_V4;
+use trireme_tools::qemu::{Machine, Network, Nic};
+
+/// Bytes echoed.
+const SIZE: usize = 2 << 20;
+const FROM_GUEST: &str = "tcp and src host 10.77.0.2";
+
+fn machine(chip: &str, faults: &str, append: &str) -> Machine {
+    isolate_with_tap();
+    let mut machine = Machine::new(Arch::X86_64, &image("echo", Arch::X86_64).boot);
+    machine.network = Network::Tap(TAP.to_owned());
+    machine.append = format!("{} {append}", static_address());
+    machine.nic = Nic::Model(Model::rhine(chip).with_faults(faults));
+    machine
+}
+
+/// Sends noise through the guest's echo and compares it.
+fn echo(limit: Duration) {
+    let mut stream = (0..200)
+        .find_map(|_| {
+            let stream = TcpStream::connect((GUEST_V4, 7)).ok();
+            if stream.is_none() {
+                thread::sleep(Duration::from_millis(100));
+            }
+            stream
+        })
+        .expect("the guest answers");
+    stream.set_read_timeout(Some(limit)).unwrap();
+    let sent = noise(5, SIZE);
+    let mut writer = stream.try_clone().unwrap();
+    let writing = {
+        let sent = sent.clone();
+        thread::spawn(move || writer.write_all(&sent).unwrap())
+    };
+    let mut got = vec![0; SIZE];
+    stream.read_exact(&mut got).expect("no stall beyond the limit");
+    writing.join().unwrap();
+    assert!(got == sent, "the echo differs");
+}
+
+fn echo_recorded(machine: &Machine) -> Frames {
+    let scratch = Scratch::new();
+    let _guest = Guest::boot(machine);
+    let capture = Capture::start(&scratch.file("frames"));
+    echo(Duration::from_secs(10));
+    capture.stop()
+}
+
+#[rstest]
+fn every_chip_serves_the_web(
+    #[values("vt86c100a", "vt6102", "vt8235", "vt6105", "vt6105m")] chip: &str,
+) {
+    let mut machine = machine_on_tap(Arch::X86_64);
+    machine.nic = Nic::Model(Model::rhine(chip));
+    let _guest = serve(&machine);
+    let url = format!("{}/64k.bin", address(&machine));
+    let got = trireme_tests::program::curl(
+        &["-o", "/dev/null", "-w", "%{http_code} %{size_download}", &url],
+        Duration::from_secs(20),
+    );
+    assert_eq!(got, "200 65536");
+}
+
+#[test]
+fn user_networking_works_behind_the_model() {
+    let mut machine = machine_on_user_network(Arch::X86_64);
+    machine.nic = Nic::Model(Model::rhine(""));
+    let _guest = serve(&machine);
+}
+
+#[rstest]
+fn checksums_are_right_whoever_makes_them(
+    #[values("off", "on", "auto")] checksums: &str,
+    #[values("", "seeded-checksum")] reading: &str,
+) {
+    let append = format!("rhine.tx-checksumming={checksums}");
+    let frames = echo_recorded(&machine("vt6105m", reading, &append));
+    assert!(frames.count(FROM_GUEST) > 1000);
+    assert_eq!(frames.wrong_checksums(FROM_GUEST), 0);
+}
+
+#[rstest]
+#[case("vt6102", "tx-race=300")]
+#[case("vt6105", "tx-underrun=50")]
+#[case("vt6105m", "tx-abort=500")]
+#[case("vt6105m", "tx-bad-link=300,tx-unexplained=300")]
+#[case("vt6105m", "pci-error=1000")]
+#[case("vt6105m", "rx-crc=500,rx-runt=500,rx-overflow=500")]
+#[case("vt6105m", "rx-wedge=1000")]
+#[case("vt86c100a", "tx-extra-interrupt,spurious=20")]
+#[case("vt6105m", "posted-writes,reset=20,slow-eeprom=5")]
+#[case("vt6102", "asleep,reset=until-forced,eeprom-arms-wake")]
+fn faults_cost_time_and_nothing_else(#[case] chip: &str, #[case] faults: &str) {
+    let _guest = Guest::boot(&machine(chip, faults, ""));
+    echo(Duration::from_secs(20));
+}
+
+#[test]
+fn memory_bar_serves_where_there_are_no_ports() {
+    let mut machine = machine_on_tap(Arch::Aarch64);
+    machine.nic = Nic::Model(Model::rhine("vt6105m").with_faults("eeprom-enables-memory"));
+    let _guest = serve(&machine);
+}

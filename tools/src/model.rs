@@ -1,0 +1,117 @@
+//! Device models as a machine's network card: the process, and how QEMU reaches it.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::qemu::Network;
+use crate::workspace::{cargo, check, target_directory};
+
+/// How long a model may take to open its sockets.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A model of ours, and how it is to behave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Model {
+    /// The crate.
+    package: String,
+    /// Its program.
+    program: String,
+    /// `--chip`; the model's own choice if empty.
+    pub chip: String,
+    /// `--fault`.
+    pub faults: String,
+    /// `--wire-fault`.
+    pub wire_faults: String,
+    /// `--pcap`.
+    pub pcap: Option<PathBuf>,
+}
+
+/// Where a running model is reached.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    card: PathBuf,
+    /// `None`: the model has its TAP itself.
+    wire: Option<PathBuf>,
+}
+
+impl Sockets {
+    /// The value of QEMU's `-device`.
+    pub(crate) fn device(&self) -> String {
+        let socket = serde_json::json!({ "type": "unix", "path": self.card });
+        serde_json::json!({ "driver": "vfio-user-pci", "socket": socket }).to_string()
+    }
+
+    /// The value of QEMU's `-netdev` for the model's wire, as `wire0`.
+    pub(crate) fn netdev(&self) -> Option<String> {
+        let path = self.wire.as_ref()?.display();
+        Some(format!("stream,id=wire0,server=off,addr.type=unix,addr.path={path}"))
+    }
+}
+
+impl Model {
+    /// A VIA Rhine.
+    pub fn rhine(chip: &str) -> Model {
+        Model {
+            package: "trireme-rhine-model".to_owned(),
+            program: "rhine-model".to_owned(),
+            chip: chip.to_owned(),
+            ..Model::default()
+        }
+    }
+
+    /// The same with these faults, as the model's `--fault` spells them.
+    pub fn with_faults(mut self, faults: &str) -> Model {
+        self.faults = faults.to_owned();
+        self
+    }
+
+    /// Builds and starts it. It ends when QEMU does, or with us.
+    pub(crate) fn start(&self, network: &Network) -> Result<Sockets> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        check(cargo().args(["build", "--quiet", "--release", "-p", &self.package]))?;
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let base = env::temp_dir().join(format!("trireme-model-{}-{number}", std::process::id()));
+        let card = base.with_extension("card");
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", "--"]);
+        command.arg(target_directory().join("release").join(&self.program));
+        command.arg("--once").arg("--socket").arg(&card);
+        let mut wire = None;
+        match network {
+            Network::Tap(name) => drop(command.args(["--tap", name])),
+            Network::User(_) | Network::Other(_) => {
+                let path = base.with_extension("wire");
+                let _ = fs::remove_file(&path);
+                command.arg("--listen").arg(&path);
+                wire = Some(path);
+            }
+        }
+        for (option, value) in
+            [("--chip", &self.chip), ("--fault", &self.faults), ("--wire-fault", &self.wire_faults)]
+        {
+            if !value.is_empty() {
+                command.args([option, value]);
+            }
+        }
+        if let Some(pcap) = &self.pcap {
+            command.arg("--pcap").arg(pcap);
+        }
+        let _ = fs::remove_file(&card);
+        let mut child =
+            command.stdin(Stdio::null()).spawn().context("cannot start the device model")?;
+        let start = Instant::now();
+        while !card.exists() {
+            ensure!(child.try_wait()?.is_none(), "the device model ended at once");
+            ensure!(start.elapsed() < PATIENCE, "the device model made no socket");
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(Sockets { card, wire })
+    }
+}
