@@ -66,6 +66,10 @@ pub struct Counters {
     pub rx_csum_bad_udp: u64,
     /// Frames dropped: UDP over IPv6 without a sum (RFC 8200, 8.1).
     pub rx_csum_missing: u64,
+    /// Frames software merged segments to.
+    pub rx_gro_frames: u64,
+    /// Segments merged.
+    pub rx_gro_segments: u64,
     /// Frames dropped as malformed, by check, in the order of [`Malformed::ALL`].
     pub rx_malformed: [u64; Malformed::ALL.len()],
 }
@@ -106,6 +110,8 @@ impl Counters {
         visit("rx_csum_bad_tcp", self.rx_csum_bad_tcp);
         visit("rx_csum_bad_udp", self.rx_csum_bad_udp);
         visit("rx_csum_missing", self.rx_csum_missing);
+        visit("rx_gro_frames", self.rx_gro_frames);
+        visit("rx_gro_segments", self.rx_gro_segments);
         for cause in Malformed::ALL {
             visit(cause.counter(), self.rx_malformed[cause as usize]);
         }

@@ -3,6 +3,7 @@
 use crate::address::is_plausible_source;
 use crate::flow::FlowKey;
 use crate::frame::{self, Headers, ethertype, protocol, tcp_flags};
+use crate::gro::{Added, Merge};
 use crate::interface::Destination;
 use crate::offload;
 use crate::packet::{self, Bare, Pair};
@@ -19,7 +20,14 @@ use trireme_nic::{MacAddress, Network, ReceivedFrame, Transport};
 
 impl Stack {
     /// Takes one frame in. The caller gives its buffer back to the card.
-    pub(crate) fn receive(&mut self, interface: usize, frame: &mut ReceivedFrame, now: Instant) {
+    /// `more`: another waits behind it.
+    pub(crate) fn receive(
+        &mut self,
+        interface: usize,
+        frame: &mut ReceivedFrame,
+        more: bool,
+        now: Instant,
+    ) {
         let Some(at) = self.interfaces.get_mut(interface) else { return };
         let headers = match frame::parse(&frame.buffer) {
             Ok(headers) => headers,
@@ -58,7 +66,7 @@ impl Stack {
         }
         match headers.shape.transport {
             Transport::Tcp { .. } if to == Destination::Ours && !link_cast => {
-                self.tcp_segment(interface, packet, &headers, now);
+                self.tcp_segment(interface, packet, &headers, more, now);
             }
             Transport::Tcp { .. } => {}
             Transport::Udp => {
@@ -184,6 +192,7 @@ impl Stack {
         interface: usize,
         packet: &mut [u8],
         headers: &Headers,
+        more: bool,
         now: Instant,
     ) {
         let Some(segment) = headers.tcp else { return };
@@ -195,6 +204,17 @@ impl Stack {
             local_port: headers.destination_port,
             remote_port: headers.source_port,
         };
+        if !self.gro.is_empty() {
+            let added = self.gro.add(&key, packet, headers);
+            if matches!(added, Added::Complete | Added::Refused)
+                && let Some(merge) = self.gro.take(&key)
+            {
+                self.deliver_merge(merge, now);
+            }
+            if matches!(added, Added::Merged | Added::Complete) {
+                return;
+            }
+        }
         if let Some(index) = self.flows.find(&key, &self.slots) {
             let syn = segment.flags & (tcp_flags::SYN | tcp_flags::ACK) == tcp_flags::SYN;
             if syn && self.superseded(index, segment.sequence) {
@@ -209,6 +229,9 @@ impl Stack {
                     self.statistics.not_for_us += 1;
                     return;
                 }
+            }
+            if more && self.gro.wants(headers) {
+                return self.gro.hold(index, key, interface, packet, headers);
             }
             return self.feed(index, packet, tcp, now);
         }
@@ -238,6 +261,23 @@ impl Stack {
             }
         }
         self.new_segment(interface, key, packet, tcp, headers, now);
+    }
+
+    /// Gives merged segments to their connection, if it is still there.
+    pub(crate) fn deliver_merge(&mut self, mut merge: Merge, now: Instant) {
+        let there = |slot: &Slot| matches!(slot, Slot::Flow(flow) if flow.key == merge.key);
+        if self.slots.at(merge.index).is_some_and(there) {
+            if merge.segments > 1
+                && let Some(interface) = self.interfaces.get_mut(merge.interface)
+            {
+                merge.finish();
+                let counters = &mut interface.egress.counters;
+                counters.rx_gro_frames += 1;
+                counters.rx_gro_segments += merge.segments;
+            }
+            self.feed(merge.index, &mut merge.packet, merge.tcp, now);
+        }
+        self.gro.give_back(merge);
     }
 
     /// A SYN for a connection that is over, but not yet closed by the application: it makes way, if

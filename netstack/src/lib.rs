@@ -28,6 +28,7 @@ pub mod egress;
 mod error;
 mod flow;
 pub mod frame;
+mod gro;
 pub mod gso;
 mod hash;
 mod icmp;

@@ -3,6 +3,7 @@
 use crate::address::Cidr;
 use crate::buffers::Buffers;
 use crate::flow::Flows;
+use crate::gro::Gro;
 use crate::hash::{Key, Random};
 use crate::interface::Interface;
 use crate::ipconfig::Addressing;
@@ -115,6 +116,7 @@ pub struct Stack {
     pub(crate) half_open: HalfOpen,
     pub(crate) time_wait: TimeWait,
     pub(crate) reassembly: Reassembly,
+    pub(crate) gro: Gro,
     pub(crate) paths: Paths,
     pub(crate) events: VecDeque<Event>,
     /// Connections something happened to, each to have a turn.
@@ -163,6 +165,7 @@ impl Stack {
             half_open: HalfOpen::default(),
             time_wait: TimeWait::new(key(6), (budget / 4096).clamp(256, 16_384)),
             reassembly: Reassembly::default(),
+            gro: Gro::new(),
             paths: Paths::new(key(7)),
             events: VecDeque::new(),
             dirty: VecDeque::new(),
@@ -230,12 +233,22 @@ impl Stack {
         if !self.interfaces[n].blocked.is_empty() {
             self.unblock(n, now);
         }
-        for _ in 0..BATCH {
-            let Some(mut frame) = self.interfaces[n].nic.receive() else { return false };
-            self.receive(n, &mut frame, now);
+        let (mut next, mut count) = (None, 0);
+        while count < BATCH {
+            // One ahead, to know whether another waits; an answer may have brought one meanwhile.
+            let frame = next.take().or_else(|| self.interfaces[n].nic.receive());
+            let Some(mut frame) = frame else { break };
+            count += 1;
+            if count < BATCH {
+                next = self.interfaces[n].nic.receive();
+            }
+            self.receive(n, &mut frame, next.is_some(), now);
             self.interfaces[n].nic.recycle(frame);
         }
-        true
+        while let Some(merge) = self.gro.take_any() {
+            self.deliver_merge(merge, now);
+        }
+        count == BATCH
     }
 
     /// The ring has drained: whoever it stopped goes on, in the order they were stopped.
