@@ -268,7 +268,13 @@ impl Stack {
                         return;
                     }
                     flow.blocked = false;
+                    // What it could not send may be something only smoltcp knows of, an
+                    // acknowledgement of a handshake for one.
+                    flow.due = true;
                     self.turn(index, true, now);
+                    if let Some(flow) = self.flow_mut(index) {
+                        flow.due = false;
+                    }
                 }
                 Some(Slot::Datagram(socket)) if socket.stalled => {
                     socket.stalled = false;

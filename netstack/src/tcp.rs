@@ -90,8 +90,8 @@ pub(crate) struct Flow {
     probing: bool,
     /// Payload bytes received since the last acknowledgement.
     unacknowledged: u32,
-    /// A timer of it expired: smoltcp must be asked.
-    due: bool,
+    /// A timer of it expired, or the ring stopped it: smoltcp must be asked.
+    pub(crate) due: bool,
     /// Bytes read since the last turn that went to smoltcp: the window grew by them.
     pub(crate) read: usize,
 }
