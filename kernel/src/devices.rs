@@ -5,6 +5,7 @@ mod rhine;
 mod rng;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 use trireme_rhine::TransmitChecksums;
@@ -14,7 +15,7 @@ use virtio_drivers::transport::{DeviceType, Transport};
 use crate::arch::Trigger;
 use crate::arguments::Arguments;
 use crate::boot::BootInformation;
-use crate::bus::host::Host;
+use crate::bus::host::{self, Host};
 use crate::bus::pci::Function;
 use crate::bus::virtio::{self, VirtioTransport};
 use crate::bus::{KernelHal, virtio_mmio};
@@ -30,7 +31,8 @@ const MAX_FIXED: usize = 64;
 /// [`crate::entropy::add`] from entropy devices: cards and stack draw from it.
 pub fn discover(boot: &BootInformation) {
     let checksums = rhine_checksums(boot);
-    let mut host = Host::find(boot);
+    let (bridge, fixed) = described(boot);
+    let mut host = Host::find(bridge);
     let functions = host.as_mut().map(Host::functions).unwrap_or_default();
     for function in &functions {
         log::debug!(
@@ -47,30 +49,35 @@ pub fn discover(boot: &BootInformation) {
                 on_pci(host, function, kind, checksums);
             }
         }
-        let mut left = MAX_FIXED;
-        fixed(boot, &mut |device, trigger| {
-            if left > 0 {
-                left -= 1;
-                at_fixed_place(device, trigger, kind);
-            }
-        });
+        for (device, trigger) in &fixed {
+            at_fixed_place(device, *trigger, kind);
+        }
     }
 }
 
-/// Calls `each` for virtio devices at fixed places: those of the boot arguments, then of the device tree.
-fn fixed(boot: &BootInformation, each: &mut dyn FnMut(virtio_mmio::Device, Trigger)) {
+/// What boot arguments and device tree say is there: the PCI bridge, and virtio devices at fixed places.
+fn described(boot: &BootInformation) -> (host::Description, Vec<(virtio_mmio::Device, Trigger)>) {
+    let mut fixed = Vec::new();
     for value in Arguments::parse(boot.command_line).virtio_mmio {
         match virtio_mmio::parse(value) {
             // The inputs of an IOAPIC; the device holds the line until it is acknowledged.
-            Some(device) => each(device, Trigger::Level),
+            Some(device) => fixed.push((device, Trigger::Level)),
             None => log::warn!("boot argument not understood: virtio_mmio.device={value}"),
         }
     }
+    #[cfg(target_arch = "x86_64")]
+    let bridge = ();
+    #[cfg(target_arch = "aarch64")]
+    let mut bridge = None;
     #[cfg(target_arch = "aarch64")]
     if let Some(tree) = boot.tree() {
         use crate::fdt::{self, Sense};
+        // A walk reads the whole tree, so there is one.
         fdt::walk(tree, &mut |place| {
-            if !place.enabled() || !place.is("virtio,mmio") {
+            if bridge.is_none() {
+                bridge = fdt::pci::host(tree, place);
+            }
+            if !place.is("virtio,mmio") || !place.enabled() {
                 return;
             }
             if let (Some(registers), Some(interrupt)) = (place.reg(0), place.interrupt(0)) {
@@ -78,10 +85,12 @@ fn fixed(boot: &BootInformation, each: &mut dyn FnMut(virtio_mmio::Device, Trigg
                     Sense::Edge => Trigger::Edge,
                     Sense::Level => Trigger::Level,
                 };
-                each(virtio_mmio::Device { registers, line: interrupt.line }, trigger);
+                fixed.push((virtio_mmio::Device { registers, line: interrupt.line }, trigger));
             }
         });
     }
+    fixed.truncate(MAX_FIXED);
+    (bridge, fixed)
 }
 
 /// Who hears of a virtio device's interrupts.
@@ -116,9 +125,10 @@ fn on_pci(host: &Host, function: &Function, kind: DeviceType, checksums: Transmi
     }
 }
 
-fn at_fixed_place(device: virtio_mmio::Device, trigger: Trigger, kind: DeviceType) {
+fn at_fixed_place(device: &virtio_mmio::Device, trigger: Trigger, kind: DeviceType) {
     let start = device.registers.start;
-    match VirtioTransport::mmio(device.registers, device.line, trigger, kind, source(kind)) {
+    match VirtioTransport::mmio(device.registers.clone(), device.line, trigger, kind, source(kind))
+    {
         Ok(Some(transport)) => virtio(transport, format_args!("virtio-mmio {start:#x}")),
         Ok(None) => {}
         // Said once, not in every pass.

@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use super::pci::{self, Address, Configuration, Function};
 use crate::arch::Trigger;
-use crate::boot::BootInformation;
 
 #[cfg(target_arch = "aarch64")]
 #[path = "host_ecam.rs"]
@@ -13,7 +12,7 @@ mod machine;
 #[path = "host_ports.rs"]
 mod machine;
 
-pub use machine::Space;
+pub use machine::{Description, Space};
 
 /// A host bridge. One is looked for.
 pub struct Host {
@@ -23,8 +22,8 @@ pub struct Host {
 
 impl Host {
     /// The machine's host bridge, if it has one.
-    pub fn find(boot: &BootInformation) -> Option<Host> {
-        machine::find(boot).map(|(space, wiring)| Host { space, wiring })
+    pub fn find(description: Description) -> Option<Host> {
+        machine::find(description).map(|(space, wiring)| Host { space, wiring })
     }
 
     /// Its configuration space. Copies reach the same one.

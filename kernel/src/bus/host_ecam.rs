@@ -7,7 +7,6 @@ use trireme_nic::Registers;
 use super::super::pci::{Address, Configuration};
 use super::super::registers::MappedRegisters;
 use crate::arch::Trigger;
-use crate::boot::BootInformation;
 use crate::fdt::{self, Sense};
 
 /// A megabyte of configuration for each bus. PCI Express Base Specification, 7.2.2.
@@ -43,14 +42,16 @@ impl Configuration for Space {
     }
 }
 
+/// The first bridge of the device tree.
+pub type Description = Option<fdt::pci::Host<'static>>;
+
 /// The node of the bridge.
 pub struct Wiring {
     node: fdt::pci::Host<'static>,
 }
 
-pub fn find(boot: &BootInformation) -> Option<(Space, Wiring)> {
-    let tree = boot.tree()?;
-    let node = fdt::pci::host(tree)?;
+pub fn find(description: Description) -> Option<(Space, Wiring)> {
+    let node = description?;
     let count = (node.ecam.end - node.ecam.start) >> 20;
     let bus_count = count.min(u64::from(node.buses.end - node.buses.start)) as u16;
     let ecam = node.ecam.start..node.ecam.start + (u64::from(bus_count) << 20);

@@ -6,7 +6,6 @@ use x86_64::instructions::port::Port;
 
 use super::super::pci::{Address, Configuration};
 use crate::arch::Trigger;
-use crate::boot::BootInformation;
 
 /// Configuration mechanism 1 of the PCI specification, 3.2.2.3.2.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +39,9 @@ impl Configuration for Space {
     }
 }
 
+/// Nobody describes it: it is asked.
+pub type Description = ();
+
 /// How INTx pins reach the IOAPIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wiring {
@@ -53,7 +55,7 @@ pub enum Wiring {
 /// Vendor and device of the Q35 host bridge (Intel 316966, 5.1.1).
 const Q35: u32 = 0x29c0_8086;
 
-pub fn find(_: &BootInformation) -> Option<(Space, Wiring)> {
+pub fn find((): Description) -> Option<(Space, Wiring)> {
     // The register reads back what was written if there is such a mechanism. microvm has none.
     // SAFETY: only selects what the data port shows.
     let echo = unsafe {

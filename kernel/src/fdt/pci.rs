@@ -44,15 +44,9 @@ pub(crate) struct Host<'a> {
     pub dma_coherent: bool,
 }
 
-/// The first enabled ECAM host bridge of a tree.
-pub(crate) fn host(tree: Fdt<'_>) -> Option<Host<'_>> {
-    let mut found = None;
-    walk(tree, &mut |place| {
-        if found.is_none() && place.is("pci-host-ecam-generic") && place.enabled() {
-            found = read(tree, place);
-        }
-    });
-    found
+/// The node at `place`, if it is an enabled ECAM host bridge. Not a search: whoever walks the tree asks.
+pub(crate) fn host<'a>(tree: Fdt<'a>, place: &Place<'a, '_>) -> Option<Host<'a>> {
+    (place.is("pci-host-ecam-generic") && place.enabled()).then(|| read(tree, place))?
 }
 
 fn read<'a>(tree: Fdt<'a>, place: &Place<'a, '_>) -> Option<Host<'a>> {
