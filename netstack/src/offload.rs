@@ -11,8 +11,8 @@
 //!   smoltcp's: they are rare, and cards do not do them.)
 //! - [`finish`] sends a frame smoltcp wrote with TCP and UDP sums zero.
 //!
-//! Not covered: UDP datagrams in IPv4 fragments leave without a sum, which is legal, and are not
-//! verified here when they arrive, since each card sees only its own frame.
+//! Fragments are nobody's here: a card sees only its own frame. Whoever cuts a datagram sums it first,
+//! and whoever puts one together sums it then.
 
 use crate::counters::Counters;
 use crate::frame::{self, Headers};

@@ -378,6 +378,55 @@ fn feature_off_means_software() {
 }
 
 #[test]
+fn large_buffers_are_waited_for_and_nothing_is_cut_in_software() {
+    let large = &large_frames()[1];
+    let mut card = Card::able(64);
+    let mut egress = Egress::new();
+    let (mut wire, mut waits) = (Vec::new(), 0);
+    for _ in 0..20 {
+        if !egress.ready_large(&mut card, 2) {
+            waits += 1;
+            assert!(egress.ready(&mut card, 2), "small frames still go");
+            wire.extend(card.drain());
+            assert!(egress.ready_large(&mut card, 2));
+        }
+        let segment = NonZeroU16::new(large.size);
+        let len = large.bare.len();
+        egress.send(&mut card, None, len, segment, |frame| frame.copy_from_slice(&large.bare));
+    }
+    wire.extend(card.drain());
+    assert_eq!(wire.len(), 20 * large.pieces.len());
+    assert!(wire.chunks(large.pieces.len()).all(|pieces| pieces == large.pieces));
+    // The card has four large buffers.
+    assert_eq!((waits, egress.counters.tx_gso_frames), (4, 0));
+    // A window of less than a segment's worth goes out of a buffer borrowed for more.
+    assert!(egress.ready_large(&mut card, 2));
+    let segment = NonZeroU16::new(1460);
+    let vector = vectors().into_iter().find(|v| v.name == "plain-ip4-tcp-63").unwrap();
+    let len = vector.bare.len();
+    egress.send(&mut card, None, len, segment, |frame| frame.copy_from_slice(&vector.bare));
+    assert_eq!(card.drain(), [&vector.wire[..]]);
+}
+
+#[test]
+fn card_that_sums_short_frames_only_gets_those() {
+    // As a Rhine does with `tx-checksumming` on auto.
+    let short = |shape: &FrameShape| TransmitAbility {
+        transport_checksum: shape.len <= 1000,
+        ..Default::default()
+    };
+    for large in large_frames().iter().filter(|l| l.size >= 1440) {
+        let mut card = Card::new(64, None, Box::new(short));
+        let mut egress = Egress::new();
+        let wire = send_and_drain(&mut card, &mut egress, large);
+        assert_eq!(wire, large.pieces, "{}", large.name);
+        let hardware = wire.iter().filter(|piece| piece.len() <= 1000).count() as u64;
+        assert_eq!(egress.counters.tx_csum_hw, hardware);
+        assert_eq!(egress.counters.tx_csum_sw, wire.len() as u64 - hardware);
+    }
+}
+
+#[test]
 fn frames_that_cannot_be_cut_are_counted() {
     let mut large = large_frames().remove(0);
     let headers = frame::parse(&large.bare).unwrap();
