@@ -10,7 +10,16 @@ use trireme_tools::workspace;
 
 /// The image of an application or test program of this repository.
 pub fn image(app: &str, arch: Arch) -> Image {
-    let app = App::find(Some(app), None).unwrap_or_else(|e| panic!("{e:#}"));
+    of(App::find(Some(app), None), arch)
+}
+
+/// The image of a program from crates.io.
+pub fn image_from_registry(package: &str, arch: Arch) -> Image {
+    of(App::from_registry(None, package), arch)
+}
+
+fn of(app: anyhow::Result<App>, arch: Arch) -> Image {
+    let app = app.unwrap_or_else(|e| panic!("{e:#}"));
     let image = match env::var_os(PREBUILT) {
         Some(_) => built(&app, arch),
         None => build(&app, arch, None),

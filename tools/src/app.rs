@@ -7,13 +7,21 @@
 //! open = "http://{80}/"        # printed at start; {PORT} is where the guest's port can be reached
 //! ```
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use crate::net::Forward;
 use crate::workspace;
+
+/// The kernel's package.
+pub const KERNEL: &str = "trireme";
+
+/// A program by others that the end-to-end tests boot as it is: a TFTP server on plain `std`.
+pub const THIRD_PARTY: &str = "tftpd@0.2.13";
 
 /// What `[package.metadata.trireme]` may hold.
 #[derive(Debug, Default, Deserialize)]
@@ -42,6 +50,8 @@ pub struct App {
     pub forwards: Vec<Forward>,
     /// An address to show, with `{PORT}` for guest ports.
     pub open: Option<String>,
+    /// Whether the package itself depends on the kernel; if not, the image's build links it in.
+    pub has_kernel: bool,
 }
 
 #[derive(Deserialize)]
@@ -56,7 +66,13 @@ struct Package {
     manifest_path: PathBuf,
     default_run: Option<String>,
     targets: Vec<Target>,
+    dependencies: Vec<Dependency>,
     metadata: serde_json::Value,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
 }
 
 #[derive(Deserialize)]
@@ -99,6 +115,40 @@ impl App {
         }
     }
 
+    /// Fetches a package from crates.io, as `NAME` or `NAME@VERSION`, and finds its application.
+    ///
+    /// Cargo builds no dependency's binaries, so its source is copied out of cargo's registry and built there.
+    pub fn from_registry(name: Option<&str>, package: &str) -> Result<App> {
+        let (package, version) = match package.split_once('@') {
+            Some((package, version)) => (package, format!("={version}")),
+            None => (package, "*".to_owned()),
+        };
+        // Outside of the repository, or cargo would take it for a forgotten member of our workspace.
+        let crates = workspace::cache()?.join("crates");
+        let fetch = crates.join(format!("fetch-{package}"));
+        fs::create_dir_all(fetch.join("src"))?;
+        fs::write(fetch.join("src/lib.rs"), "")?;
+        let manifest = fetch.join("Cargo.toml");
+        fs::write(
+            &manifest,
+            format!(
+                "[package]\nname = \"fetch\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
+                 [dependencies]\n\"{package}\" = \"{version}\"\n\n[workspace]\n"
+            ),
+        )?;
+        let mut command = workspace::cargo();
+        command.args(["metadata", "--format-version=1", "--manifest-path"]).arg(&manifest);
+        let metadata: Metadata = serde_json::from_str(&workspace::output(&mut command)?)?;
+        let found = metadata.packages.iter().find(|p| p.name == package);
+        let source =
+            found.and_then(|p| p.manifest_path.parent()).context("cargo did not fetch it")?;
+        let copy = crates.join(source.file_name().context("a folder without a name")?);
+        if !copy.exists() {
+            workspace::output(Command::new("cp").arg("-r").arg(source).arg(&copy))?;
+        }
+        App::find(name, Some(&copy))
+    }
+
     /// Every application of this repository: `apps/` and the programs of the tests.
     pub fn all() -> Result<Vec<App>> {
         let metadata = metadata(&workspace::root().join("Cargo.toml"))?;
@@ -122,6 +172,10 @@ impl App {
             None => Settings::default(),
         };
         let folder = package.manifest_path.parent().context("a manifest without a folder")?;
+        let has_kernel = package.dependencies.iter().any(|d| d.name == KERNEL);
+        // The kernel and a program that does not know of it must share the one build of `std`.
+        let own = workspace::target_directory();
+        let target_directory = if has_kernel { target_directory } else { &own };
         Ok(App {
             package: package.name.clone(),
             binary: binary.to_owned(),
@@ -130,6 +184,7 @@ impl App {
             files: settings.files.map(|files| folder.join(files)),
             forwards: settings.forward.iter().map(|f| f.parse()).collect::<Result<_>>()?,
             open: settings.open,
+            has_kernel,
         })
     }
 }

@@ -1,13 +1,14 @@
 //! Builds an application into a bootable image: cargo, the archive of files, checks, the form the machine boots.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::app::App;
+use crate::app::{App, KERNEL};
 use crate::arch::Arch;
 use crate::{archive, elf, workspace};
 
@@ -77,50 +78,86 @@ fn output_folder(app: &App) -> Result<PathBuf> {
 
 /// Runs cargo and returns the linked ELF file.
 fn link(app: &App, arch: Arch, files: Option<&Path>) -> Result<PathBuf> {
+    let archive = match files {
+        None => None,
+        Some(folder) => {
+            let archive = output_folder(app)?.join(format!("{}.cpio", app.binary));
+            write_if_changed(&archive, &archive::pack(folder)?)?;
+            Some(archive)
+        }
+    };
+    let mut cargo = cargo(if app.has_kernel { "build" } else { "rustc" }, arch, archive.as_deref());
+    cargo.arg("--manifest-path").arg(&app.manifest);
+    cargo.args(["--package", &app.package, "--bin", &app.binary]);
+    if !app.has_kernel {
+        // The program does not name the kernel, so the linker is made to: an `extern crate` from the command line.
+        let kernel = kernel(arch, archive.as_deref())?;
+        let mut path = OsString::from("force:trireme=");
+        path.push(&kernel);
+        let dependencies = kernel.parent().context("a file without a folder")?.join("deps");
+        cargo.arg("--target-dir").arg(&app.target_directory);
+        cargo.args(["--", "-Zunstable-options", "--extern"]).arg(path);
+        cargo.arg("-L").arg(format!("dependency={}", dependencies.display()));
+    }
+    let messages = run(cargo, &format!("building {} for {}", app.binary, arch.target()))?;
+    let named = artifacts(&messages, &app.binary).filter_map(|artifact| artifact.executable).last();
+    named.with_context(|| format!("cargo named no executable for {}", app.binary))
+}
+
+/// Builds the kernel alone and returns its library.
+fn kernel(arch: Arch, archive: Option<&Path>) -> Result<PathBuf> {
+    let mut cargo = cargo("build", arch, archive);
+    cargo.args(["--package", KERNEL, "--lib"]);
+    let messages = run(cargo, &format!("building the kernel for {}", arch.target()))?;
+    let mut files = artifacts(&messages, KERNEL).flat_map(|artifact| artifact.filenames);
+    files
+        .find(|f| f.extension().is_some_and(|e| e == "rlib"))
+        .context("cargo named no library of the kernel")
+}
+
+/// A cargo command that builds for an image.
+fn cargo(verb: &str, arch: Arch, archive: Option<&Path>) -> Command {
     let mut cargo = workspace::cargo();
-    cargo.args(["build", "--profile=appliance", "--message-format=json-render-diagnostics"]);
+    cargo.args([verb, "--profile=appliance", "--message-format=json-render-diagnostics"]);
     cargo.args(["-Zbuild-std=std,panic_abort", "--target", arch.target()]);
     for setting in PROFILE {
         cargo.args(["--config", setting]);
     }
-    cargo.arg("--manifest-path").arg(&app.manifest);
-    cargo.args(["--package", &app.package, "--bin", &app.binary]);
     cargo.env("RUSTC_BOOTSTRAP", "1");
     cargo.env("CARGO_ENCODED_RUSTFLAGS", arch.rustflags(&workspace::root()).join("\x1f"));
     cargo.env_remove("RUSTFLAGS");
-    cargo.env_remove("TRIREME_FILES");
-    if let Some(folder) = files {
-        let archive = output_folder(app)?.join(format!("{}.cpio", app.binary));
-        write_if_changed(&archive, &archive::pack(folder)?)?;
-        cargo.env("TRIREME_FILES", archive);
-    }
+    match archive {
+        Some(archive) => cargo.env("TRIREME_FILES", archive),
+        None => cargo.env_remove("TRIREME_FILES"),
+    };
+    cargo
+}
+
+/// Runs cargo to its end; returns its messages.
+fn run(mut cargo: Command, what: &str) -> Result<Vec<u8>> {
     let output = cargo.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
-    if !output.status.success() {
-        bail!("building {} for {} failed", app.binary, arch.target());
-    }
-    executable(&output.stdout, &app.binary)
-        .with_context(|| format!("cargo named no executable for {}", app.binary))
+    ensure!(output.status.success(), "{what} failed");
+    Ok(output.stdout)
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct Artifact {
+    target: Target,
+    #[serde(default)]
+    filenames: Vec<PathBuf>,
     executable: Option<PathBuf>,
-    target: Option<MessageTarget>,
 }
 
 #[derive(Deserialize)]
-struct MessageTarget {
+struct Target {
     name: String,
 }
 
-/// The executable that cargo's messages name for the binary.
-fn executable(messages: &[u8], binary: &str) -> Option<PathBuf> {
-    let messages = messages.split(|byte| *byte == b'\n');
-    messages
-        .filter_map(|line| serde_json::from_slice::<Message>(line).ok())
-        .filter(|message| message.target.as_ref().is_some_and(|t| t.name == binary))
-        .filter_map(|message| message.executable)
-        .next_back()
+/// What cargo's messages say it built of a target.
+fn artifacts<'a>(messages: &'a [u8], target: &'a str) -> impl Iterator<Item = Artifact> + 'a {
+    let lines = messages.split(|byte| *byte == b'\n');
+    let artifacts = lines.filter_map(|line| serde_json::from_slice::<Artifact>(line).ok());
+    artifacts.filter(move |artifact| artifact.target.name == target)
 }
 
 /// Writes a file unless it has this content already: cargo and QEMU then see an unchanged time. The new content
@@ -139,12 +176,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn executable_is_taken_from_the_right_message() {
+    fn artifacts_are_taken_from_the_right_messages() {
         let messages = br#"{"reason":"compiler-artifact","target":{"name":"build-script-build"},"executable":null}
-{"reason":"compiler-artifact","target":{"name":"httpd"},"executable":"/t/httpd"}
+{"reason":"compiler-artifact","target":{"name":"trireme"},"filenames":["/t/libtrireme.rlib"],"executable":null}
+{"reason":"compiler-artifact","target":{"name":"httpd"},"filenames":["/t/httpd"],"executable":"/t/httpd"}
 {"reason":"build-finished","success":true}
 "#;
-        assert_eq!(executable(messages, "httpd"), Some(PathBuf::from("/t/httpd")));
-        assert_eq!(executable(messages, "echo"), None);
+        let httpd: Vec<_> = artifacts(messages, "httpd").filter_map(|a| a.executable).collect();
+        assert_eq!(httpd, [PathBuf::from("/t/httpd")]);
+        let kernel: Vec<_> = artifacts(messages, "trireme").flat_map(|a| a.filenames).collect();
+        assert_eq!(kernel, [PathBuf::from("/t/libtrireme.rlib")]);
+        assert_eq!(artifacts(messages, "echo").count(), 0);
     }
 }

@@ -21,7 +21,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Build an application and boot it in QEMU
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     /// Build an application's images and print where they are
     Image(image::Arguments),
     /// Check everything: format, lints, documentation, host tests, images in QEMU
@@ -36,14 +36,15 @@ enum Command {
 
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
-    let result = match command.unwrap_or_else(|| Command::Run(run::Arguments::of("httpd"))) {
-        Command::Run(arguments) => run::run(arguments),
-        Command::Image(arguments) => image::run(arguments),
-        Command::Test(arguments) => test::run(arguments),
-        Command::Bench(arguments) => bench::run(arguments),
-        Command::Judge(arguments) => judge::run(arguments),
-        Command::Setup(arguments) => setup::run(arguments),
-    };
+    let result =
+        match command.unwrap_or_else(|| Command::Run(Box::new(run::Arguments::of("httpd")))) {
+            Command::Run(arguments) => run::run(*arguments),
+            Command::Image(arguments) => image::run(arguments),
+            Command::Test(arguments) => test::run(arguments),
+            Command::Bench(arguments) => bench::run(arguments),
+            Command::Judge(arguments) => judge::run(arguments),
+            Command::Setup(arguments) => setup::run(arguments),
+        };
     match result {
         Ok(status) => status,
         Err(error) => {

@@ -64,6 +64,9 @@ pub(crate) struct Arguments {
     /// An application outside this repository: its folder or Cargo.toml
     #[arg(long, value_name = "PATH")]
     manifest_path: Option<PathBuf>,
+    /// An application from crates.io, as it is; it need not know of Trireme
+    #[arg(long = "crate", value_name = "NAME[@VERSION]", conflicts_with = "manifest_path")]
+    from_registry: Option<String>,
     /// A folder to pack into the image instead of the application's own
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
@@ -89,7 +92,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     if arguments.net == Net::Tap {
         setup::ensure(&[Need::Tap])?;
     }
-    let app = App::find(arguments.app.as_deref(), arguments.manifest_path.as_deref())?;
+    let app = match &arguments.from_registry {
+        Some(package) => App::from_registry(arguments.app.as_deref(), package)?,
+        None => App::find(arguments.app.as_deref(), arguments.manifest_path.as_deref())?,
+    };
     let image = image::build(&app, arguments.arch, arguments.files.as_deref())?;
     let mut machine = Machine::new(arguments.arch, &image.boot);
     machine.machine = arguments.machine.clone();

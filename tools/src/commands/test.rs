@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use trireme_tools::app::App;
+use trireme_tools::app::{App, THIRD_PARTY};
 use trireme_tools::arch::Arch;
 use trireme_tools::image::{self, PREBUILT};
 use trireme_tools::setup::{self, Need};
@@ -75,6 +75,7 @@ fn form() -> Result<()> {
 /// Builds every image and the same programs for this machine, so that no test has to.
 fn images() -> Result<()> {
     let mut apps = App::all()?;
+    apps.push(App::from_registry(None, THIRD_PARTY)?);
     // The kernel is compiled anew whenever the packed files change: first those that have none.
     apps.sort_by_key(|app| app.files.is_some());
     let bar = ProgressBar::new((apps.len() * Arch::ALL.len()) as u64);
