@@ -208,23 +208,21 @@ impl Stack {
             return Err(Error::NetworkUnreachable);
         }
         let local = if bound.is_unspecified() { route.source } else { bound };
-        let mut key = FlowKey {
-            local,
-            remote: route.destination,
-            local_port: bound_port,
-            remote_port: address.port(),
+        let named = |stack: &Stack, port: u16| {
+            let peer = (route.destination, address.port());
+            FlowKey::new(&stack.flow_key, (local, port), peer)
         };
-        let used = |stack: &Stack, port: u16| {
-            let candidate = FlowKey { local_port: port, ..key };
-            stack.flows.find(&candidate, &stack.slots).is_some()
-        };
+        let used =
+            |stack: &Stack, port| stack.flows.find(&named(stack, port), &stack.slots).is_some();
+        let mut port = bound_port;
         if bound_port == 0 {
-            key.local_port = self.free_port(|stack, port| {
+            port = self.free_port(|stack, port| {
                 used(stack, port) || !stack.ports.users(Kind::Stream, port).is_empty()
             })?;
         } else if used(self, bound_port) {
             return Err(Error::AddressInUse);
         }
+        let key = named(self, port);
         let wanted = options.receive_buffer.max(options.send_buffer);
         let Some(mut engine) = self.buffers.take(wanted) else {
             self.statistics.no_memory += 1;
@@ -282,12 +280,8 @@ impl Stack {
         let route = self.route(remote, None)?;
         let local = if bound.is_unspecified() { route.source } else { bound };
         let port = if port == 0 { self.bind_ephemeral(index)? } else { port };
-        let key = FlowKey {
-            local,
-            remote: route.destination,
-            local_port: port,
-            remote_port: address.port(),
-        };
+        let peer = (route.destination, address.port());
+        let key = FlowKey::new(&self.flow_key, (local, port), peer);
         let Slot::Datagram(socket) = self.slot_mut(id)? else { return Err(Error::BadDescriptor) };
         socket.remote = Some((route.destination, address.port()));
         socket.flow = Some(key);

@@ -19,7 +19,7 @@ fn period(now: Instant) -> u32 {
 }
 
 fn proof(key: &Key, flow: &FlowKey, peer_isn: u32, period: u32, size: u32) -> u32 {
-    let hash = flow.hash(key);
+    let hash = flow.digest(key);
     let rest = u64::from(peer_isn) << 32 | u64::from(period) << 3 | u64::from(size);
     (key.hash([hash, rest]) & 0x00ff_ffff) as u32
 }
@@ -55,7 +55,7 @@ mod tests {
 
     fn flow(port: u16) -> FlowKey {
         let (local, remote) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
-        FlowKey { local, remote, local_port: 80, remote_port: port }
+        FlowKey::new(&Key::new([0; 16]), (local, 80), (remote, port))
     }
 
     #[test]

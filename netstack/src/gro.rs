@@ -208,6 +208,7 @@ impl Merge {
 mod tests {
     use super::*;
     use crate::frame;
+    use crate::hash::Key;
 
     const SIZE: usize = 1000;
 
@@ -236,12 +237,11 @@ mod tests {
     }
 
     fn key(headers: &Headers) -> FlowKey {
-        FlowKey {
-            local: headers.destination,
-            remote: headers.source,
-            local_port: headers.destination_port,
-            remote_port: headers.source_port,
-        }
+        FlowKey::new(
+            &Key::new([0; 16]),
+            (headers.destination, headers.destination_port),
+            (headers.source, headers.source_port),
+        )
     }
 
     /// A merge of one segment of `SIZE` bytes with sequence number `sequence`.

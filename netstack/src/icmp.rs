@@ -29,7 +29,8 @@ mod v6 {
 
 /// A packet an ICMP error quotes: the first bytes of one we sent.
 struct Quoted {
-    key: FlowKey,
+    local: (IpAddr, u16),
+    remote: (IpAddr, u16),
     protocol: u8,
     /// TCP's; else whatever is there.
     sequence: u32,
@@ -71,12 +72,8 @@ fn quoted(bytes: &[u8]) -> Option<Quoted> {
     let transport: &[u8; 8] = rest.first_chunk()?;
     let port = |at: usize| u16::from_be_bytes([transport[at], transport[at + 1]]);
     Some(Quoted {
-        key: FlowKey {
-            local: source,
-            remote: destination,
-            local_port: port(0),
-            remote_port: port(2),
-        },
+        local: (source, port(0)),
+        remote: (destination, port(2)),
         protocol,
         sequence: u32::from_be_bytes(*transport[4..].first_chunk()?),
     })
@@ -135,12 +132,13 @@ impl Stack {
 
     fn icmp_error(&mut self, said: Said, quote: &[u8], now: Instant) {
         let Some(quoted) = quoted(quote) else { return };
-        if !self.is_ours(quoted.key.local) {
+        if !self.is_ours(quoted.local.0) {
             return;
         }
+        let key = FlowKey::new(&self.flow_key, quoted.local, quoted.remote);
         match quoted.protocol {
             protocol::TCP => {
-                let Some(index) = self.flows.find(&quoted.key, &self.slots) else { return };
+                let Some(index) = self.flows.find(&key, &self.slots) else { return };
                 let Some(flow) = self.flow_mut(index) else { return };
                 // Only what quotes bytes in flight is believed (RFC 5927, 4.1).
                 let wire = &flow.wire;
@@ -155,8 +153,8 @@ impl Stack {
                     }
                     Said::Error(_) => {}
                     Said::Mtu(mtu) => {
-                        let mtu = self.paths.learn(quoted.key.remote, mtu, now);
-                        let segment = segment_of(mtu, quoted.key.remote);
+                        let mtu = self.paths.learn(key.remote, mtu, now);
+                        let segment = segment_of(mtu, key.remote);
                         if let Some(flow) = self.flow_mut(index)
                             && segment < flow.wire.segment
                         {
@@ -167,15 +165,12 @@ impl Stack {
                 }
             }
             protocol::UDP => match said {
-                Said::Error(error) => self.udp_error(&quoted.key, error),
+                Said::Error(error) => self.udp_error(&key, error),
                 Said::Mtu(mtu) => {
-                    if self.connected.find(&quoted.key, &self.slots).is_some()
-                        || !self
-                            .ports
-                            .users(crate::Kind::Datagram, quoted.key.local_port)
-                            .is_empty()
+                    if self.connected.find(&key, &self.slots).is_some()
+                        || !self.ports.users(crate::Kind::Datagram, key.local_port).is_empty()
                     {
-                        self.paths.learn(quoted.key.remote, mtu, now);
+                        self.paths.learn(key.remote, mtu, now);
                         self.routes_changed();
                     }
                 }
@@ -301,7 +296,8 @@ impl Stack {
         if let Some(quoted) = quoted(packet)
             && quoted.protocol == protocol::UDP
         {
-            self.udp_error(&quoted.key, Error::HostUnreachable);
+            let key = FlowKey::new(&self.flow_key, quoted.local, quoted.remote);
+            self.udp_error(&key, Error::HostUnreachable);
         }
     }
 }

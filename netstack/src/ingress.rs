@@ -198,12 +198,11 @@ impl Stack {
         let Some(segment) = headers.tcp else { return };
         let tcp = headers.transport_offset() - usize::from(headers.shape.link_len);
         // What follows the segment in the IP payload is not there: TCP has no length of its own.
-        let key = FlowKey {
-            local: headers.destination,
-            remote: headers.source,
-            local_port: headers.destination_port,
-            remote_port: headers.source_port,
-        };
+        let key = FlowKey::new(
+            &self.flow_key,
+            (headers.destination, headers.destination_port),
+            (headers.source, headers.source_port),
+        );
         if !self.gro.is_empty() {
             let added = self.gro.add(&key, packet, headers);
             if matches!(added, Added::Complete | Added::Refused)

@@ -189,12 +189,10 @@ impl Stack {
     /// The handshake is done: to the accept queue.
     pub(crate) fn established(&mut self, index: u32, listener: u32, now: Instant) {
         self.no_longer_half_open(listener);
-        self.timers.cancel(index);
         if let Some(flow) = self.flow_mut(index) {
             flow.phase = Phase::Queued(listener);
             flow.deadline = None;
         }
-        self.mark_dirty(index);
         match self.slots.at_mut(listener) {
             Some(Slot::Listener(state)) => {
                 state.queue.push_back(index);
@@ -308,6 +306,6 @@ impl Stack {
     /// The initial sequence number for a connection: RFC 6528, 3.
     pub(crate) fn isn(&self, key: &FlowKey, now: Instant) -> u32 {
         let clock = (now.total_micros() / 4) as u32;
-        clock.wrapping_add(key.hash(&self.isn_key) as u32)
+        clock.wrapping_add(key.digest(&self.isn_key) as u32)
     }
 }

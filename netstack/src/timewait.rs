@@ -4,7 +4,6 @@
 //! last acknowledgement and to tell a new connection's SYN from an old one's.
 
 use crate::flow::FlowKey;
-use crate::hash::Key;
 use alloc::collections::VecDeque;
 use hashbrown::HashTable;
 use smoltcp::time::{Duration, Instant};
@@ -38,7 +37,6 @@ pub(crate) enum Verdict {
 
 /// All of them, oldest first.
 pub(crate) struct TimeWait {
-    secret: Key,
     capacity: usize,
     table: HashTable<Record>,
     order: VecDeque<(Instant, FlowKey, u64)>,
@@ -46,8 +44,8 @@ pub(crate) struct TimeWait {
 }
 
 impl TimeWait {
-    pub(crate) fn new(secret: Key, capacity: usize) -> TimeWait {
-        TimeWait { secret, capacity, table: HashTable::new(), order: VecDeque::new(), serial: 0 }
+    pub(crate) fn new(capacity: usize) -> TimeWait {
+        TimeWait { capacity, table: HashTable::new(), order: VecDeque::new(), serial: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -67,9 +65,8 @@ impl TimeWait {
             self.remove(&oldest, Some(serial));
         }
         self.serial += 1;
-        let secret = self.secret;
         let record = Record { key, sent_to, expected, serial: self.serial };
-        self.table.insert_unique(key.hash(&secret), record, |record| record.key.hash(&secret));
+        self.table.insert_unique(key.hash(), record, |record| record.key.hash());
         self.order.push_back((now + LIFETIME, key, self.serial));
     }
 
@@ -77,7 +74,7 @@ impl TimeWait {
         let same = |record: &Record| {
             record.key == *key && serial.is_none_or(|serial| serial == record.serial)
         };
-        if let Ok(entry) = self.table.find_entry(key.hash(&self.secret), same) {
+        if let Ok(entry) = self.table.find_entry(key.hash(), same) {
             entry.remove();
         }
     }
@@ -102,7 +99,7 @@ impl TimeWait {
 
     /// Judges a segment: its flags and sequence number.
     pub(crate) fn judge(&mut self, key: &FlowKey, syn: bool, rst: bool, sequence: u32) -> Verdict {
-        let found = self.table.find(key.hash(&self.secret), |record| record.key == *key);
+        let found = self.table.find(key.hash(), |record| record.key == *key);
         let Some(record) = found.copied() else { return Verdict::Unknown };
         if rst {
             // RFC 1337: a reset does not end TIME-WAIT early.
@@ -120,10 +117,11 @@ impl TimeWait {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::Key;
 
     fn key(port: u16) -> FlowKey {
         let (local, remote) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
-        FlowKey { local, remote, local_port: 80, remote_port: port }
+        FlowKey::new(&Key::new([3; 16]), (local, 80), (remote, port))
     }
 
     fn at(seconds: i64) -> Instant {
@@ -132,7 +130,7 @@ mod tests {
 
     #[test]
     fn acknowledges_the_old_and_lets_the_new_begin() {
-        let mut records = TimeWait::new(Key::new([3; 16]), 10);
+        let mut records = TimeWait::new(10);
         records.insert(key(1), 100, u32::MAX, at(0));
         let mut judge = |syn, rst, sequence| records.judge(&key(1), syn, rst, sequence);
         assert_eq!(judge(false, false, u32::MAX - 1), Verdict::Acknowledge(100, u32::MAX));
@@ -144,7 +142,7 @@ mod tests {
 
     #[test]
     fn records_end_and_are_bounded() {
-        let mut records = TimeWait::new(Key::new([3; 16]), 10);
+        let mut records = TimeWait::new(10);
         (0..15).for_each(|n| records.insert(key(n), 1, 1, at(n.into())));
         assert_eq!(records.len(), 10);
         assert_eq!(records.judge(&key(4), false, false, 0), Verdict::Unknown);

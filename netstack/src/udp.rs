@@ -136,12 +136,8 @@ impl Stack {
     pub(crate) fn udp(&mut self, datagram: Received<'_>, to: Destination) -> bool {
         let source = (datagram.source, datagram.source_port);
         if to == Destination::Ours && !self.connected.is_empty() {
-            let key = FlowKey {
-                local: datagram.destination,
-                remote: datagram.source,
-                local_port: datagram.destination_port,
-                remote_port: datagram.source_port,
-            };
+            let local = (datagram.destination, datagram.destination_port);
+            let key = FlowKey::new(&self.flow_key, local, source);
             if let Some(index) = self.connected.find(&key, &self.slots) {
                 self.enqueue(index, datagram);
                 return true;
