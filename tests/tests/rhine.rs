@@ -54,8 +54,7 @@ fn echo(limit: Duration) {
     assert!(got == sent, "the echo differs");
 }
 
-fn echo_recorded(machine: &Machine) -> Frames {
-    let scratch = Scratch::new();
+fn echo_recorded(machine: &Machine, scratch: &Scratch) -> Frames {
     let _guest = Guest::boot(machine);
     let capture = Capture::start(&scratch.file("frames"));
     echo(Duration::from_secs(10));
@@ -90,7 +89,8 @@ fn checksums_are_right_whoever_makes_them(
     #[values("", "seeded-checksum")] reading: &str,
 ) {
     let append = format!("rhine.tx-checksumming={checksums}");
-    let frames = echo_recorded(&machine("vt6105m", reading, &append));
+    let scratch = Scratch::new();
+    let frames = echo_recorded(&machine("vt6105m", reading, &append), &scratch);
     assert!(frames.count(FROM_GUEST) > 1000);
     assert_eq!(frames.wrong_checksums(FROM_GUEST), 0);
 }

@@ -103,7 +103,7 @@ fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let rhine = Rhine::new(arguments.chip, arguments.mac, arguments.faults, arguments.seed);
     let options = Options { socket: arguments.socket, once: arguments.once };
     serve(&options, rhine, Wire { sink, source }, |rhine| {
-        eprintln!("rhine-model: {:?}", rhine.counters());
+        log::info!("{:?}", rhine.counters());
     })?;
     Ok(())
 }
