@@ -347,7 +347,8 @@ mod tests {
         for port in 0..SLOTS as u16 {
             let (packet, headers) = segment(false, 0, 0x10, &[1; SIZE]);
             assert!(gro.wants(&headers));
-            let key = FlowKey { local_port: port, ..key };
+            let local = (key.local, port);
+            let key = FlowKey::new(&Key::new([0; 16]), local, (key.remote, key.remote_port));
             gro.hold(0, key, 1, &packet, &headers);
         }
         assert_eq!(gro.merges[0].packet.as_ptr(), place, "used again");
