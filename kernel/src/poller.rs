@@ -11,7 +11,7 @@ use core::cell::{Cell, RefCell};
 use core::time::Duration;
 
 use hermit_abi::errno::{EEXIST, ENOENT, ENOMEM};
-use hermit_abi::{POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP};
+use hermit_abi::{POLLERR, POLLHUP, POLLIN, POLLOUT, POLLPRI, POLLRDHUP};
 
 use crate::abi::readiness;
 use crate::descriptor::{self, Description};
@@ -29,6 +29,8 @@ pub struct Event {
     pub writable: bool,
     /// The peer has sent its last byte, or the connection is gone.
     pub read_closed: bool,
+    /// A listener had to leave a peer outside: no connection can be made until one is closed.
+    pub crowded: bool,
 }
 
 /// A set of watched descriptors.
@@ -143,6 +145,7 @@ impl Poller {
                     readable: bits & POLLIN != 0 || over,
                     writable: bits & POLLOUT != 0 || over,
                     read_closed: bits & POLLRDHUP != 0 || over,
+                    crowded: bits & POLLPRI != 0,
                 };
                 count += 1;
             }

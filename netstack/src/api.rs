@@ -159,6 +159,7 @@ impl Stack {
         let Slot::Listener(state) = self.slot_mut(id)? else {
             return Err(Error::InvalidArgument);
         };
+        state.crowded = false;
         let index = state.queue.pop_front().ok_or(Error::WouldBlock)?;
         let accepted = self.slots.id(index);
         let flow = self.flow_mut(index).ok_or(Error::WouldBlock)?;

@@ -37,6 +37,8 @@ pub(crate) struct Listener {
     /// Places of established connections.
     pub(crate) queue: VecDeque<u32>,
     half_open: usize,
+    /// A peer was left outside for want of memory.
+    pub(crate) crowded: bool,
     pub(crate) announced: bool,
 }
 
@@ -56,12 +58,16 @@ impl Listener {
             backlog: backlog.clamp(LEAST_BACKLOG, MOST_BACKLOG),
             queue: VecDeque::new(),
             half_open: 0,
+            crowded: false,
             announced: false,
         }
     }
 
     pub(crate) fn readiness(&self) -> Readiness {
-        if self.queue.is_empty() { Readiness::empty() } else { Readiness::READABLE }
+        let mut ready = Readiness::empty();
+        ready.set(Readiness::READABLE, !self.queue.is_empty());
+        ready.set(Readiness::CROWDED, self.crowded);
+        ready
     }
 }
 
@@ -273,6 +279,10 @@ impl Stack {
         }
         let Some(index) = self.half_open_flow(listener, interface, key, headers, now) else {
             self.statistics.no_memory += 1;
+            if let Some(Slot::Listener(state)) = self.slots.at_mut(listener) {
+                state.crowded = true;
+                self.announce(listener);
+            }
             return true;
         };
         self.statistics.cookies_accepted += 1;

@@ -48,6 +48,9 @@ bitflags::bitflags! {
         const READ_CLOSED = 1 << 3;
         /// `take_error` gives something.
         const ERROR = 1 << 4;
+        /// A listener has had to leave a peer outside since the last accept: there is no memory for another
+        /// connection. Closing one makes room; the peer tries again.
+        const CROWDED = 1 << 5;
     }
 }
 

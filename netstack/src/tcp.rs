@@ -164,7 +164,7 @@ impl Flow {
     /// What the application could do.
     pub(crate) fn readiness(&self) -> Readiness {
         if self.error.is_some() {
-            return Readiness::all().difference(Readiness::READ_CLOSED);
+            return Readiness::all().difference(Readiness::READ_CLOSED | Readiness::CROWDED);
         }
         let socket = self.engine.socket();
         let state = socket.state();

@@ -295,6 +295,41 @@ fn a_handshake_with_data_on_the_cookie_s_ack() {
 }
 
 #[test]
+fn a_listener_says_when_a_peer_was_left_outside() {
+    // Room for twenty connections or so.
+    let mut host = Host::with(Abilities::default(), 128 << 10);
+    let listener = host.listen();
+    let mut accepted = Vec::new();
+    let cookie = loop {
+        let port = 5000 + accepted.len() as u16;
+        host.segment(port, 1000, 0, SYN, &[]);
+        let answer = host.segments().pop().unwrap();
+        host.segment(port, 1001, answer.sequence.wrapping_add(1), ACK, &[]);
+        match host.stack.accept(listener, host.now) {
+            Ok((id, _)) => accepted.push(id),
+            Err(_) => break answer.sequence,
+        }
+        assert!(accepted.len() < 100);
+    };
+    let port = 5000 + accepted.len() as u16;
+    assert_eq!(host.stack.statistics().no_memory, 1);
+    // The accept that came away empty-handed took note of it.
+    assert_eq!(host.stack.readiness(listener), Readiness::empty());
+    while host.stack.next_event().is_some() {}
+    host.segment(port, 1001, cookie.wrapping_add(1), ACK | PSH, b"GET");
+    assert_eq!(host.stack.readiness(listener), Readiness::CROWDED);
+    assert_eq!(host.stack.next_event(), Some(Event::Socket(listener)));
+    // Room is made, and the peer tries once more.
+    let gone = accepted.pop().unwrap();
+    host.stack.set_option(gone, SocketOption::Linger(Some(Duration::ZERO)), host.now).unwrap();
+    host.stack.close(gone, host.now).unwrap();
+    host.segment(port, 1001, cookie.wrapping_add(1), ACK | PSH, b"GET");
+    let (id, _) = host.stack.accept(listener, host.now).unwrap();
+    assert_eq!(host.stack.recv(id, &mut [0; 9], false, host.now), Ok(3));
+    assert_eq!(host.stack.readiness(listener), Readiness::empty());
+}
+
+#[test]
 fn time_wait_answers_for_a_connection_that_is_gone() {
     let mut host = Host::new();
     let listener = host.listen();

@@ -20,6 +20,8 @@ use crate::wheel::Wheel;
 const EVENT_LIMIT: usize = 256;
 /// Connections accepted before those already here get their turn.
 const ACCEPT_LIMIT: usize = 64;
+/// Connections closed at a time when the stack has no memory for another.
+const CROWD: usize = 4;
 /// Keys from here on are listeners'.
 const FIRST_LISTENER: usize = usize::MAX / 2;
 /// Seconds that a peer has to close after the last answer.
@@ -233,6 +235,12 @@ impl Server {
         if event.key >= FIRST_LISTENER {
             if let Some(listener) = self.listeners.get_mut(event.key - FIRST_LISTENER) {
                 listener.ready = true;
+            }
+            // The peer outside tries again in a moment, and so do those behind it.
+            for _ in 0..CROWD {
+                if !event.crowded || !self.make_room() {
+                    break;
+                }
             }
             return;
         }

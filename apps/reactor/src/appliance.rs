@@ -38,6 +38,7 @@ impl Poller {
             readable: event.readable,
             writable: event.writable,
             read_closed: event.read_closed,
+            crowded: event.crowded,
         }));
         Ok(())
     }

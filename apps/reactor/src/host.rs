@@ -42,6 +42,7 @@ impl Poller {
             readable: event.is_readable() || event.is_read_closed() || event.is_error(),
             writable: event.is_writable() || event.is_write_closed() || event.is_error(),
             read_closed: event.is_read_closed() || event.is_error(),
+            crowded: false,
         }));
         Ok(())
     }

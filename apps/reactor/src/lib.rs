@@ -35,6 +35,9 @@ pub struct Event {
     pub writable: bool,
     /// The peer has sent its last byte, or the connection is gone.
     pub read_closed: bool,
+    /// A listener had to leave a peer outside: no connection can be made until one is closed. Only on an appliance,
+    /// where connections get their memory from one budget.
+    pub crowded: bool,
 }
 
 /// A set of sources and what is ready among them.

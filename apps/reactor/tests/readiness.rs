@@ -33,7 +33,8 @@ fn wait_for(poller: &mut Poller, wanted: impl Fn(&Event) -> bool) -> Event {
 #[test]
 fn nothing_ready_waits_for_the_timeout() {
     let mut poller = Poller::new(8).unwrap();
-    let mut events = vec![Event { key: 1, readable: true, writable: true, read_closed: true }];
+    let mut events =
+        vec![Event { key: 1, readable: true, writable: true, read_closed: true, crowded: false }];
     let start = Instant::now();
     poller.wait(SHORT, &mut events).unwrap();
     assert!(events.is_empty());

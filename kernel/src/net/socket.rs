@@ -7,7 +7,7 @@ use core::cell::Cell;
 use core::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 use hermit_abi::errno::{EAGAIN, EINPROGRESS, EINVAL, ENOMEM, ENOTCONN, ETIMEDOUT};
-use hermit_abi::{POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, POLLRDNORM, POLLWRNORM};
+use hermit_abi::{POLLERR, POLLHUP, POLLIN, POLLOUT, POLLPRI, POLLRDHUP, POLLRDNORM, POLLWRNORM};
 use trireme_netstack::{Error, Family, Instant, Kind, Readiness, Shutdown, SocketId, Stack};
 
 use super::{enter, errno, leave, with_stack};
@@ -281,6 +281,8 @@ pub fn poll_bits(socket: &Socket) -> i16 {
         (Readiness::HANGUP, POLLHUP),
         (Readiness::READ_CLOSED, POLLRDHUP | POLLIN),
         (Readiness::ERROR, POLLERR),
+        // "There is some exceptional condition" [poll(2)]
+        (Readiness::CROWDED, POLLPRI),
     ] {
         if ready.contains(flag) {
             bits |= means;
