@@ -42,6 +42,8 @@ pub(crate) struct Wire {
     pub(crate) swallow: bool,
     /// Wire sequence number after the last byte sent.
     pub(crate) sent_to: u32,
+    /// Wire sequence number after the last frame sent: less than `sent_to` while smoltcp sends again.
+    pub(crate) last_to: u32,
     /// Wire acknowledgement number last sent.
     pub(crate) acknowledged: u32,
     /// Wire acknowledgement number last received.
@@ -88,6 +90,7 @@ impl Wire {
         let control =
             u32::from(flags & tcp_flags::SYN != 0) + u32::from(flags & tcp_flags::FIN != 0);
         let end = sequence.wrapping_add((payload - header) as u32 + control);
+        self.last_to = end;
         if before(self.sent_to, end) {
             self.sent_to = end;
         }
@@ -301,6 +304,7 @@ mod tests {
             isn: Some(0xffff_fff0),
             swallow: false,
             sent_to: 0,
+            last_to: 0,
             acknowledged: 0,
             heard_to: 0,
         }

@@ -174,6 +174,7 @@ impl Stack {
             isn: None,
             swallow: false,
             sent_to: 0,
+            last_to: 0,
             acknowledged: 0,
             heard_to: 0,
         }

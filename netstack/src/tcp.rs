@@ -225,7 +225,7 @@ impl Flow {
         }
         match (self.unsent(), attempts, frames) {
             (1.., 0, _) => Step::Send,
-            (0, _, 1..) => Step::Sent,
+            (0, _, 1..) if self.wire.last_to == self.wire.sent_to => Step::Sent,
             _ => Step::Ask,
         }
     }

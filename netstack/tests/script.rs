@@ -554,6 +554,31 @@ fn resets_and_errors_for_strangers_are_rationed() {
 }
 
 #[test]
+fn recovery_sends_all_the_window_allows_at_once() {
+    // A ring too small for frames to be cut: one segment a frame.
+    let small = Abilities { segmentation: false, ring: 16, ..Abilities::default() };
+    let mut host = Host::with(small, 64 << 20);
+    let listener = host.listen();
+    let (id, ours) = host.open(listener, 5000);
+    let mut acknowledged = ours;
+    for _ in 0..4 {
+        host.stack.send(id, &[1; 1460], host.now).unwrap();
+        acknowledged = acknowledged.wrapping_add(1460);
+        host.segment(5000, 1001, acknowledged, ACK, &[]);
+    }
+    host.segments();
+    // All of these are lost, and there is nothing more to send.
+    host.stack.send(id, &[1; 4 * 1460], host.now).unwrap();
+    assert_eq!(host.segments().len(), 4);
+    host.pass(Duration::from_millis(1100));
+    let again = host.segments();
+    assert_eq!(again.len(), 1);
+    assert_eq!((again[0].sequence, again[0].payload.len()), (acknowledged, 1460));
+    host.segment(5000, 1001, acknowledged.wrapping_add(1460), ACK, &[]);
+    assert_eq!(host.segments().len(), 2, "slow start: two for one");
+}
+
+#[test]
 fn slow_start_doubles_although_whole_frames_are_acknowledged() {
     // Sixteen round trips of slow start would be 16 segments without splitting acknowledgements.
     let mut host = Host::new();
