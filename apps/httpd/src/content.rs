@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hasher};
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::conditional::Validators;
+use crate::gzip;
 use crate::media_type::MediaType;
 use crate::pattern;
 use crate::target::{Path, Unusable};
@@ -304,9 +305,7 @@ impl Entry {
         if !matches!(self.store, Store::Memory) || self.length < GZIP_LEAST {
             return None;
         }
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
-        encoder.write_all(&self.bytes[self.head_length..]).ok()?;
-        let memory = encoder.finish().ok()?;
+        let memory = gzip::compress(&self.bytes[self.head_length..]);
         let length = memory.len() as u64;
         if length >= self.length {
             return None;

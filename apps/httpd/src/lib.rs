@@ -15,6 +15,7 @@ mod clock;
 mod conditional;
 mod connection;
 mod content;
+mod gzip;
 mod media_type;
 pub mod options;
 mod output;
