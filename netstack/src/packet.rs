@@ -42,12 +42,14 @@ impl Pair {
     /// Sum of the pseudo-header (RFC 9293, 3.1; RFC 8200, 8.1).
     pub(crate) fn pseudo_sum(&self, protocol: u8, len: usize) -> u16 {
         let addresses = match self {
-            Pair::V4(source, destination) => {
-                checksum::add(checksum::sum(&source.octets()), checksum::sum(&destination.octets()))
-            }
-            Pair::V6(source, destination) => {
-                checksum::add(checksum::sum(&source.octets()), checksum::sum(&destination.octets()))
-            }
+            Pair::V4(source, destination) => checksum::add(
+                checksum::sum_fixed(&source.octets()),
+                checksum::sum_fixed(&destination.octets()),
+            ),
+            Pair::V6(source, destination) => checksum::add(
+                checksum::sum_fixed(&source.octets()),
+                checksum::sum_fixed(&destination.octets()),
+            ),
         };
         checksum::fold(u64::from(addresses) + u64::from(protocol) + len as u64)
     }
@@ -111,7 +113,7 @@ fn ipv4_header(
         0x45, 0, total_hi, total_lo, id_hi, id_lo, flags_hi, flags_lo, hops, protocol, 0, 0, s0,
         s1, s2, s3, d0, d1, d2, d3,
     ];
-    let sum = !checksum::sum(header);
+    let sum = !checksum::sum_fixed(header);
     header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
