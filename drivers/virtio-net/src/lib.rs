@@ -54,7 +54,7 @@ const QUEUE_CONTROL: u16 = 2;
 /// What the machine gives the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Memory for received frames, in bytes. At least 128 KiB are taken, at most 4 MiB used where
+    /// Memory for received frames, in bytes. At least 128 KiB are taken, at most 8 MiB used where
     /// the device merges buffers.
     pub receive_bytes: usize,
     /// Memory for frames to send, in bytes. At least 180 KiB are taken if there is segmentation,

@@ -38,8 +38,8 @@ impl Layout {
     /// For these features, at most about `bytes` of memory, an MTU up to `max_mtu`.
     pub(crate) fn new(features: Features, bytes: usize, max_mtu: u16, cache_line: usize) -> Layout {
         if features.contains(Features::MRG_RXBUF) {
-            // Larger slots cost less per byte, but a ring's worth of them has to fit.
-            let fair = (bytes / RECEIVE_SIZE).clamp(2048, 16384);
+            // Larger slots cost less per byte, but a burst of small frames needs one each.
+            let fair = (bytes / (RECEIVE_SIZE / 2)).clamp(2048, 32768);
             let slot_len = 1 << fair.ilog2();
             let slots = (bytes / slot_len).clamp(64, RECEIVE_SIZE);
             return Layout { slots, slot_len, spares: if bytes < 1 << 20 { 2 } else { 4 } };
@@ -300,9 +300,18 @@ impl<H: RingMemory> Receive<H> {
     #[inline]
     pub(crate) fn recycle<D: Dma>(&mut self, dma: &D, frame: ReceivedFrame, offer: bool) {
         let ReceivedFrame { buffer, slot, .. } = frame;
-        // Mostly it is one slot, and its turn: no detour through `slots`.
-        if slot as usize == self.next && buffer.capacity() == self.slot_len && offer {
-            if self.offer(dma, buffer) && self.slots[self.next].is_some() {
+        // Mostly it is its turn: no detour through `slots`.
+        if slot as usize == self.next && offer {
+            let mut rest = buffer;
+            while rest.capacity() > self.slot_len {
+                let (one, after) = rest.split_at(self.slot_len);
+                let following = self.next + 1;
+                if !self.offer(dma, one) {
+                    return self.free(following as u16, after);
+                }
+                rest = after;
+            }
+            if self.offer(dma, rest) && self.slots[self.next].is_some() {
                 self.refill(dma);
             }
             return;
@@ -365,7 +374,7 @@ mod tests {
         let merge = Features::all();
         for bytes in [0, 1 << 16, 1 << 18, 1 << 20, 3 << 20, 1 << 22, 1 << 30] {
             let layout = Layout::new(merge, bytes, 1500, 64);
-            assert!(layout.slot_len.is_power_of_two() && (2048..=16384).contains(&layout.slot_len));
+            assert!(layout.slot_len.is_power_of_two() && (2048..=32768).contains(&layout.slot_len));
             assert!((64..=RECEIVE_SIZE).contains(&layout.slots));
             assert!(layout.slots * layout.slot_len <= bytes.max(64 * 2048));
             assert!(layout.slots * layout.slot_len >= 65562, "one frame of 64 KiB must fit");
