@@ -7,6 +7,7 @@ use crate::Error;
 use crate::flow::FlowKey;
 use crate::listen::Listener;
 use crate::neighbour::Waiter;
+use crate::queue::Queue;
 use crate::socket::{
     Family, Kind, Options, Readiness, Shutdown, SocketId, SocketOption, SocketOptionName,
     canonical, presented,
@@ -736,8 +737,35 @@ impl Stack {
                 self.finish(id.index, now);
                 Ok(())
             }
-            Slot::Datagram(socket) => socket.options.set(option),
+            Slot::Datagram(socket) => {
+                socket.options.set(option)?;
+                match option {
+                    SocketOption::ReceiveBuffer(len) => self.resize_queue(id, len),
+                    _ => Ok(()),
+                }
+            }
         }
+    }
+
+    /// Gives a datagram socket another receive buffer, while nothing is in it.
+    fn resize_queue(&mut self, id: SocketId, len: usize) -> Result<(), Error> {
+        // Room for one small datagram at least, for sixteen of the largest at most.
+        let len = len.clamp(2048, 1 << 20);
+        let Some(Slot::Datagram(socket)) = self.slots.get_mut(id) else {
+            return Err(Error::BadDescriptor);
+        };
+        let old = socket.queue.capacity();
+        if !socket.queue.is_empty() || len == old {
+            return Ok(());
+        }
+        if len > old && !self.buffers.reserve(len - old) {
+            return Err(Error::NoBufferSpace);
+        }
+        if len < old {
+            self.buffers.release(old - len);
+        }
+        socket.queue = Queue::new(len);
+        Ok(())
     }
 
     /// Reads an option.

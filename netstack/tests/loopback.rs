@@ -230,3 +230,27 @@ fn datagrams_keep_their_boundaries_and_senders() {
         Err(Error::ConnectionRefused)
     );
 }
+
+#[test]
+fn a_datagram_socket_s_buffer_is_as_large_as_asked() {
+    let mut host = Host::new();
+    let server = host.stack.socket(Family::V4, Kind::Datagram).unwrap();
+    host.stack.bind(server, "127.0.0.1:53".parse().unwrap()).unwrap();
+    let client = host.stack.socket(Family::V4, Kind::Datagram).unwrap();
+    host.stack.connect(client, "127.0.0.1:53".parse().unwrap(), host.now).unwrap();
+    host.stack.set_option(server, SocketOption::ReceiveBuffer(4096), host.now).unwrap();
+    for _ in 0..10 {
+        host.stack.send(client, &[1; 1000], host.now).unwrap();
+        host.settle();
+    }
+    let mut buffer = [0; 1500];
+    let mut received = 0;
+    while host.stack.recv(server, &mut buffer, false, host.now).is_ok() {
+        received += 1;
+    }
+    assert_eq!(received, 3, "three with their bookkeeping fit 4096 bytes");
+    assert_eq!(host.stack.statistics().udp_queue_full, 7);
+    host.stack.close(server, host.now).unwrap();
+    host.stack.close(client, host.now).unwrap();
+    assert_eq!(host.stack.usage().1, 0);
+}
