@@ -16,6 +16,7 @@ ip addr | ip route | ip neigh       addresses, routers, neighbours
 ss                                  sockets
 ethtool ethN | -i | -k | -S ethN    link, driver, features, counters
 ethtool -K ethN FEATURE on|off      switch a feature (rx, tx, sg, tso, lro, ...)
+ethtool --show-priv-flags ethN | --set-priv-flags ethN FLAG on|off
 nstat                               counters of the network stack
 free | uptime | dmesg | date        memory, time, kernel messages
 reboot | poweroff
@@ -76,6 +77,10 @@ fn command(line: &str, out: &mut String) {
         ["nstat", ..] => net::show_statistics(out),
         ["ethtool", "-K", card, rest @ ..] => net::set_features(card, rest, out),
         ["ethtool", "-k", card] => net::show_features(card, out),
+        ["ethtool", "--show-priv-flags", card] => net::show_private_flags(card, out),
+        ["ethtool", "--set-priv-flags", card, flag, on @ ("on" | "off")] => {
+            net::set_private_flag(card, flag, *on == "on", out);
+        }
         ["ethtool", "-S", card] => net::show_counters(card, out),
         ["ethtool", "-i", card] => net::show_driver(card, out),
         ["ethtool", card] => net::show_link(card, out),

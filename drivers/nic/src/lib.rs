@@ -155,6 +155,14 @@ pub trait Nic: Send {
     /// loses no queued frame.
     fn set_feature(&mut self, feature: Feature, on: bool) -> Result<(), FeatureError>;
 
+    /// Visits the card's private flags, as `ethtool --show-priv-flags` lists them.
+    fn private_flags(&self, _visit: &mut dyn FnMut(&'static str, bool)) {}
+
+    /// Switches a private flag. False: there is none of that name, or it cannot be switched.
+    fn set_private_flag(&mut self, _name: &str, _on: bool) -> bool {
+        false
+    }
+
     /// Visits the card's and driver's counters, names as `ethtool -S` users expect them
     /// (`rx_packets`, `tx_errors`, `rx_csum_bad`, …).
     fn statistics(&self, visit: &mut dyn FnMut(&'static str, u64));

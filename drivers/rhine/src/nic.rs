@@ -40,6 +40,9 @@ const RECOVERY_INTERVAL_US: u64 = 1_000_000;
 /// Empty frames in a row that mean the receiver is wedged. [E19]
 const ODD_FRAMES: u32 = 8;
 
+/// Private flag: transmit checksums by the card for frames it costs no throughput.
+const AUTO_FLAG: &str = "tx-checksumming-auto";
+
 /// A VIA Rhine card.
 ///
 /// `R` reaches its registers (I/O or memory BAR), `D` gives memory for rings and frames. Dropping it
@@ -479,6 +482,23 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
             (_, false) => self.set_transmit_checksums(TransmitChecksums::Off),
         }
         Ok(())
+    }
+
+    fn private_flags(&self, visit: &mut dyn FnMut(&'static str, bool)) {
+        if self.chip.has_checksums() {
+            let auto = matches!(self.transmit_checksums, TransmitChecksums::Auto { .. });
+            visit(AUTO_FLAG, auto);
+        }
+    }
+
+    fn set_private_flag(&mut self, name: &str, on: bool) -> bool {
+        let known = name == AUTO_FLAG && self.chip.has_checksums();
+        let auto = matches!(self.transmit_checksums, TransmitChecksums::Auto { .. });
+        if known && on != auto {
+            let checksums = if on { TransmitChecksums::AUTO } else { TransmitChecksums::On };
+            self.set_transmit_checksums(checksums);
+        }
+        known
     }
 
     fn statistics(&self, visit: &mut dyn FnMut(&'static str, u64)) {

@@ -197,6 +197,28 @@ fn features_are_the_chips() {
 }
 
 #[test]
+fn auto_is_a_private_flag_of_the_management_chip() {
+    let flags = |rig: &Rig| {
+        let mut flags = Vec::new();
+        rig.driver.private_flags(&mut |name, on| flags.push((name, on)));
+        flags
+    };
+    let mut rig = Rig::new(M);
+    assert_eq!(flags(&rig), [("tx-checksumming-auto", false)]);
+    assert!(rig.driver.set_private_flag("tx-checksumming-auto", true));
+    assert_eq!(rig.driver.transmit_checksums(), TransmitChecksums::AUTO);
+    assert!(rig.driver.feature(Feature::TxChecksumming).on);
+    rig.driver.set_feature(Feature::TxChecksumming, true).unwrap();
+    assert_eq!(flags(&rig), [("tx-checksumming-auto", true)]);
+    assert!(rig.driver.set_private_flag("tx-checksumming-auto", false));
+    assert_eq!(rig.driver.transmit_checksums(), TransmitChecksums::On);
+    assert!(!rig.driver.set_private_flag("turbo", true));
+    let mut rig = Rig::new(ModelChip::VT6105);
+    assert!(!rig.driver.set_private_flag("tx-checksumming-auto", true));
+    assert_eq!(flags(&rig), []);
+}
+
+#[test]
 fn switching_checksums_at_run_time_loses_no_queued_frame() {
     let mut rig = Rig::new(M);
     let data = packet(6, 1514);

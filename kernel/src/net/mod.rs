@@ -30,8 +30,8 @@ pub use crate::address::{from_c, to_c};
 pub use options::{get_option, set_option};
 pub use resolve::resolve;
 pub use show::{
-    set_features, show_addresses, show_counters, show_driver, show_features, show_link,
-    show_neighbours, show_routes, show_sockets, show_statistics,
+    set_features, set_private_flag, show_addresses, show_counters, show_driver, show_features,
+    show_link, show_neighbours, show_private_flags, show_routes, show_sockets, show_statistics,
 };
 pub use socket::{
     Socket, accept, available, bind, connect, listen, local_address, open, peer_address, poll_bits,

@@ -141,6 +141,24 @@ pub fn show_features(name: &str, out: &mut String) {
     });
 }
 
+/// `ethtool --show-priv-flags ethN`.
+pub fn show_private_flags(name: &str, out: &mut String) {
+    on_card(name, out, |nic, out| {
+        nic.private_flags(&mut |flag, on| {
+            let _ = writeln!(out, "{flag}: {}", if on { "on" } else { "off" });
+        });
+    });
+}
+
+/// `ethtool --set-priv-flags ethN FLAG on|off`.
+pub fn set_private_flag(name: &str, flag: &str, on: bool, out: &mut String) {
+    on_card(name, out, |nic, out| {
+        if !nic.set_private_flag(flag, on) {
+            let _ = writeln!(out, "{flag}: not a flag of this card");
+        }
+    });
+}
+
 /// `ethtool -S ethN`.
 pub fn show_counters(name: &str, out: &mut String) {
     on_card(name, out, |nic, out| {
