@@ -107,6 +107,19 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_s_table_is_what_comes_out() {
+        // MTU; checksums off, on, and for frames up to MTU 1000.
+        for (mtu, off, on, auto) in
+            [(576, 96.7, 96.7, 96.7), (1000, 98.1, 98.1, 98.1), (1500, 98.7, 91.2, 98.7)]
+        {
+            let rates = [rate(mtu, false), rate(mtu, true), rate(mtu, mtu <= 1000)];
+            for (rate, wanted) in rates.into_iter().zip([off, on, auto]) {
+                assert!((rate - wanted).abs() < 0.05, "MTU {mtu}: {rate}, not {wanted}");
+            }
+        }
+    }
+
+    #[test]
     fn below_a_thousand_bytes_checksums_are_free() {
         for mtu in (100..=1000).step_by(50) {
             assert!((rate(mtu, true) - rate(mtu, false)).abs() < 0.01, "{mtu}");
