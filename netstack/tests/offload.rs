@@ -504,6 +504,57 @@ proptest! {
         }
     }
 
+    /// Nor in IPv6, where it walks a hop-by-hop header and nothing else.
+    #[test]
+    fn smoltcp_agrees_on_extension_headers(mut bytes in proptest::collection::vec(any::<u8>(), 54..140),
+                                           payload in 0..100u16, first in 0..6usize, then in 0..6usize,
+                                           len in 0..4u8, udp_len in 0..100u16) {
+        use smoltcp::wire::{Ipv6ExtHeader, Ipv6ExtHeaderRepr, Ipv6Packet, TcpPacket, UdpPacket};
+        let kinds = [0u8, 6, 17, 58, 60, 44];
+        bytes[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
+        bytes[18..20].copy_from_slice(&payload.to_be_bytes());
+        bytes[20] = kinds[first];
+        if kinds[first] == 0 && bytes.len() > 56 {
+            bytes[54..56].copy_from_slice(&[kinds[then], len]);
+        }
+        let udp = 14 + 40 + if kinds[first] == 0 { (usize::from(len) + 1) * 8 } else { 0 };
+        if let Some(field) = bytes.get_mut(udp + 4..udp + 6) {
+            field.copy_from_slice(&udp_len.to_be_bytes());
+        }
+        // As `process_ipv6` of smoltcp 0.14: protocol and transport payload, if it takes it apart.
+        let theirs = Ipv6Packet::new_checked(&bytes[14..]).ok().and_then(|ip| {
+            let packet = ip.payload();
+            let (next, rest) = match u8::from(ip.next_header()) {
+                0 => {
+                    let header = Ipv6ExtHeader::new_checked(packet).ok()?;
+                    let header = Ipv6ExtHeaderRepr::parse(&header).ok()?;
+                    let len = header.header_len() + header.data.len();
+                    (u8::from(header.next_header), &packet[len..])
+                }
+                next => (next, packet),
+            };
+            match next {
+                6 => TcpPacket::new_checked(rest).ok().map(|tcp| (6, tcp.payload().len())),
+                17 => UdpPacket::new_checked(rest).ok().map(|udp| (17, udp.payload().len())),
+                next => Some((next, rest.len())),
+            }
+        });
+        match frame::parse(&bytes) {
+            Ok(headers) => {
+                let len = match headers.protocol {
+                    6 => headers.tcp_payload_len(),
+                    17 => headers.transport_len - 8,
+                    _ => headers.transport_len,
+                };
+                prop_assert_eq!(Some((headers.protocol, len)), theirs);
+            }
+            // Ports are not looked at here; a fragment header cut short is answered by smoltcp.
+            Err(frame::Malformed::TcpPort | frame::Malformed::UdpPort) => {}
+            Err(frame::Malformed::Ipv6Extension) if theirs.is_some_and(|(next, _)| next == 44) => {}
+            Err(_) => prop_assert_eq!(None, theirs),
+        }
+    }
+
     /// Any TCP frame, any segment size, any card: the wire carries the same bytes with right sums.
     #[test]
     fn cut_frames_carry_the_payload(v6 in any::<bool>(), tags in 0..3usize, options in 0..11usize,
