@@ -21,6 +21,10 @@ const NETDEV: &str = "user,id=net0,hostfwd=tcp:127.0.0.1:7007-:7,hostfwd=udp:127
 /// Boots echo with these devices instead of the usual card; `net0` is what a card plugs into.
 fn boot(arch: Arch, kind: &str, devices: &[&str]) -> Guest {
     isolate();
+    Guest::boot(&machine(arch, kind, devices))
+}
+
+fn machine(arch: Arch, kind: &str, devices: &[&str]) -> Machine {
     let mut machine = Machine::new(arch, &image("echo", arch).boot);
     machine.machine = Some(kind.to_owned());
     machine.nic = Nic::None;
@@ -30,7 +34,7 @@ fn boot(arch: Arch, kind: &str, devices: &[&str]) -> Guest {
     for device in devices {
         machine.extra.extend(["-device".into(), (*device).into()]);
     }
-    Guest::boot(&machine)
+    machine
 }
 
 /// Bytes both ways at once by TCP, then datagrams.
@@ -144,6 +148,61 @@ fn entropy_source_is_used(#[case] arch: Arch, #[case] kind: &str, #[case] device
     let console = guest.console();
     assert!(console.contains("virtio entropy source: 32 bytes"), "{console}");
     assert!(!console.contains("timing jitter"), "{console}");
+}
+
+/// A cable pulled and put back: silence meanwhile, then all goes on.
+#[rstest]
+#[case::messages(Arch::X86_64, "q35", "virtio-net-pci,romfile=,netdev=net0,id=card")]
+#[case::line(Arch::Aarch64, "virt", "virtio-net-device,netdev=net0,id=card")]
+fn link_goes_and_comes(#[case] arch: Arch, #[case] kind: &str, #[case] card: &str) {
+    let mut guest = boot_with_monitor(arch, kind, card);
+    echoes();
+    let ping = |guest: &UdpSocket| {
+        let mut got = [0; 16];
+        guest.send(b"there?").unwrap();
+        guest.recv(&mut got).is_ok()
+    };
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(700))).unwrap();
+    socket.connect("127.0.0.1:7007").unwrap();
+    assert!(ping(&socket));
+    for round in 0..3 {
+        monitor("set_link card off");
+        if round == 0 {
+            guest.type_line("ethtool eth0");
+            guest.wait_for("Link detected: no", Duration::from_secs(5));
+        }
+        assert!(!ping(&socket), "the card is cut off");
+        monitor("set_link card on");
+        let back = (0..10).any(|_| ping(&socket));
+        assert!(back, "the link came back, the guest did not");
+    }
+    echoes();
+    assert!(guest.is_running());
+}
+
+/// The usual card's machine with QEMU's monitor on a port of the namespace.
+fn boot_with_monitor(arch: Arch, kind: &str, card: &str) -> Guest {
+    isolate();
+    let mut machine = machine(arch, kind, &[card]);
+    machine.extra.extend(["-monitor".into(), format!("tcp:{MONITOR},server=on,wait=off").into()]);
+    Guest::boot(&machine)
+}
+
+const MONITOR: &str = "127.0.0.1:4444";
+
+/// Has QEMU's monitor execute a line.
+fn monitor(line: &str) {
+    let mut stream = TcpStream::connect(MONITOR).expect("QEMU listens");
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    stream.write_all(format!("{line}\n").as_bytes()).unwrap();
+    // The prompt comes back, once in greeting and once when the line is done.
+    let mut said = Vec::new();
+    let mut byte = [0];
+    while said.windows(7).filter(|w| w == b"(qemu) ").count() < 2 {
+        stream.read_exact(&mut byte).expect("the monitor answers");
+        said.push(byte[0]);
+    }
 }
 
 /// What cannot be driven is named, and the rest goes on.

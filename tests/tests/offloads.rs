@@ -122,6 +122,83 @@ fn refused_offload_is_done_in_software(
     }
 }
 
+/// Types a command on the guest's console and returns what it printed.
+fn command(guest: &mut Guest, line: &str) -> String {
+    let seen = guest.console().len();
+    guest.type_line(line);
+    // The shell takes one line after the other, so this ends what the first printed.
+    guest.type_line("uptime");
+    for _ in 0..100 {
+        let console = guest.console();
+        if let Some(end) = console[seen..].find(" stray interrupts") {
+            return console[seen..seen + end].to_owned();
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("the console does not answer {line:?}");
+}
+
+#[rstest]
+fn offloads_are_switched_at_run_time(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+    let scratch = Scratch::new();
+    let mut guest = boot(arch, &[]);
+    drop(connect(GUEST_V4));
+    let record = |name: &str| {
+        let capture = Capture::start(&scratch.file(name));
+        echo(GUEST_V4);
+        capture.stop()
+    };
+    let large_from_guest = format!("{FROM_GUEST} {LARGE}");
+    let large_to_guest = format!("tcp and dst host 10.77.0.2 {LARGE}");
+
+    command(&mut guest, "ethtool -K eth0 tso off");
+    assert!(command(&mut guest, "ethtool -k eth0").contains("tcp-segmentation-offload: off"));
+    let frames = record("tso-off");
+    assert_eq!(frames.count(&large_from_guest), 0);
+    assert!(frames.wrong_checksums(FROM_GUEST) > 10, "the card still sums");
+
+    command(&mut guest, "ethtool -K eth0 tx off");
+    assert_eq!(record("tx-off").wrong_checksums(FROM_GUEST), 0);
+
+    command(&mut guest, "ethtool -K eth0 lro off");
+    assert!(command(&mut guest, "ethtool -k eth0").contains("large-receive-offload: off"));
+    assert_eq!(record("lro-off").count(&large_to_guest), 0, "the host still merges");
+
+    command(&mut guest, "ethtool -K eth0 rx off");
+    assert!(command(&mut guest, "ethtool -k eth0").contains("rx-checksumming: off"));
+    record("rx-off");
+
+    command(&mut guest, "ethtool -K eth0 rx on lro on tx on tso on");
+    let features = command(&mut guest, "ethtool -k eth0");
+    assert!(!features.contains(": off\n"), "{features}");
+    let frames = record("on-again");
+    assert!(frames.count(&large_from_guest) > 10 && frames.count(&large_to_guest) > 10);
+}
+
+/// The card's own counters say the same as the wire.
+#[rstest]
+fn counters_show_the_cards_work(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+    let mut guest = boot(arch, &[]);
+    echo(GUEST_V4);
+    let text = command(&mut guest, "ethtool -S eth0");
+    let counter = |name: &str| -> u64 {
+        let line = text.lines().find_map(|l| l.trim().strip_prefix(name)?.strip_prefix(": "));
+        line.unwrap_or_else(|| panic!("no {name} in {text}")).trim().parse().unwrap()
+    };
+    assert!(counter("tx_bytes") as usize > SIZE && counter("rx_bytes") as usize > SIZE);
+    assert!(counter("tx_tso") > 10 && counter("tx_csum") >= counter("tx_tso"));
+    assert!(counter("rx_gso_packets") > 10 && counter("rx_csum_partial") > 10);
+    assert!(counter("rx_merged_buffers") > 10);
+    // Only frames over the arena's end are copied together.
+    assert!(counter("rx_linearised") * 4 < counter("rx_merged_buffers"));
+    assert!(counter("tx_kicks") <= counter("tx_packets"));
+    for error in
+        ["rx_dropped", "rx_length_errors", "rx_merge_errors", "tx_errors", "bad_ids", "resets"]
+    {
+        assert_eq!(counter(error), 0, "{error}");
+    }
+}
+
 #[rstest]
 fn segmentation_serves_ipv6_too(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
     let _guest = boot(arch, &[]);

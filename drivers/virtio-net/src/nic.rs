@@ -17,7 +17,7 @@ use trireme_nic::{
 use virtio_drivers::transport::{DeviceStatus, InterruptStatus, Transport};
 
 /// Looks at the status register before a reset is given up.
-const RESET_PATIENCE: usize = 100_000;
+const RESET_PATIENCE: usize = 20_000;
 /// Between attempts to bring a broken device back, in µs.
 const RECOVERY_INTERVAL_US: u64 = 1_000_000;
 /// Between looks at the control queue while it is at work, in µs.
