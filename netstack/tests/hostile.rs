@@ -201,6 +201,40 @@ fn damage(random: &mut Random, frame: &mut Vec<u8>) {
     }
 }
 
+/// Makes a TCP segment one that nearly fits: numbers off by a little, any flags, any window, any
+/// length. This is where sequence arithmetic goes wrong.
+fn nearly(random: &mut Random, frame: &mut Vec<u8>) {
+    let (transport, protocol) = match frame[12..14] {
+        [8, 0] => (34, frame[23]),
+        _ => (54, frame[20]),
+    };
+    if protocol != 6 || frame.len() < transport + 20 {
+        return;
+    }
+    for at in [transport + 4, transport + 8] {
+        let number = u32::from_be_bytes(frame[at..at + 4].try_into().unwrap());
+        let far = random.next() as u32 % 70_000;
+        let off = [0, 0, 0, 1, 2, u32::MAX, u32::MAX - 1, far, far.wrapping_neg(), 1460, 1 << 31];
+        let number = number.wrapping_add(off[random.below(off.len())]);
+        frame[at..at + 4].copy_from_slice(&number.to_be_bytes());
+    }
+    let flags = [0x10, 0x10, 0x10, 0x18, 0x11, 0x19, 0x14, 0x12, 0x02, 0x01, 0x04, 0x3f, 0x00];
+    frame[transport + 13] = flags[random.below(flags.len())];
+    let window = [0, 1, 100, 0x7fff, 0xffff, random.next() as u16][random.below(6)];
+    frame[transport + 14..transport + 16].copy_from_slice(&window.to_be_bytes());
+    frame.truncate(transport + 20);
+    frame[transport + 12] = 0x50;
+    let len = [0, 0, 0, 1, 10, 1460, random.below(4000)][random.below(7)];
+    frame.extend((0..len).map(|n| n as u8));
+    if frame[12] == 8 {
+        let total = (frame.len() - 14) as u16;
+        frame[16..18].copy_from_slice(&total.to_be_bytes());
+    } else {
+        let payload = (frame.len() - 54) as u16;
+        frame[18..20].copy_from_slice(&payload.to_be_bytes());
+    }
+}
+
 struct Host {
     stack: Stack,
     ends: Arc<Mutex<Ends>>,
@@ -320,8 +354,10 @@ fn mutated_frames_and_random_calls() {
             };
             let honest = random.one_in(8);
             let mut frame = turned.unwrap_or_else(|| template(&mut random));
-            if !random.one_in(4) {
-                damage(&mut random, &mut frame);
+            match random.below(8) {
+                0..2 => {}
+                2..5 if frame.len() >= 54 => nearly(&mut random, &mut frame),
+                _ => damage(&mut random, &mut frame),
             }
             host.deliver(frame, honest);
         }
