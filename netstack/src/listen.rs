@@ -19,6 +19,10 @@ use smoltcp::wire::{IpAddress, IpListenEndpoint};
 
 /// Half-open connections of all listeners together; beyond that, cookies.
 const MAX_HALF_OPEN: usize = 256;
+/// With this many half-open connections the next get modest rings: strangers who never answer must
+/// not hold the large ones.
+const LARGE_HALF_OPEN: usize = 32;
+const MODEST_RING: usize = 32 << 10;
 /// Accepted-to-be connections of one listener at least. `std` asks for 128, and a burst of 512 must
 /// survive; the budget bounds the rest.
 const LEAST_BACKLOG: usize = 1024;
@@ -125,7 +129,10 @@ impl Stack {
     ) -> Option<u32> {
         let Some(Slot::Listener(state)) = self.slots.at(listener) else { return None };
         let (family, options) = (state.family, state.options);
-        let wanted = options.receive_buffer.max(options.send_buffer);
+        let mut wanted = options.receive_buffer.max(options.send_buffer);
+        if self.half_open.count >= LARGE_HALF_OPEN {
+            wanted = if wanted == 0 { MODEST_RING } else { wanted.min(MODEST_RING) };
+        }
         let mut engine: Engine = self.buffers.take(wanted)?;
         let endpoint =
             IpListenEndpoint { addr: Some(IpAddress::from(key.local)), port: key.local_port };

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use trireme_netstack::{
     Addressing, Config, Duration, Error, Event, Family, Instant, Ipv4Addressing, Ipv6Addressing,
-    Kind, Readiness, SocketId, SocketOption, SocketState, Stack,
+    Kind, Readiness, SocketId, SocketOption, SocketOptionName, SocketState, Stack,
 };
 use trireme_nic::ReceiveChecksum;
 
@@ -223,6 +223,24 @@ fn lost_data_is_sent_again_and_a_silent_peer_times_out() {
 }
 
 #[test]
+fn connecting_to_a_silent_host_gives_up_after_two_minutes() {
+    let mut host = Host::new();
+    let id = host.stack.socket(Family::V4, Kind::Stream).unwrap();
+    let to = SocketAddr::from((PEER, 9));
+    assert_eq!(host.stack.connect(id, to, host.now), Err(Error::InProgress));
+    assert_eq!(host.stack.connect(id, to, host.now), Err(Error::InProgress));
+    assert_eq!(host.stack.send(id, b"early", host.now), Err(Error::WouldBlock));
+    host.pass(Duration::from_secs(120));
+    let syns = host.segments();
+    assert!((5..10).contains(&syns.len()), "{}", syns.len());
+    assert!(syns.iter().all(|s| s.flags == SYN && s.sequence == syns[0].sequence));
+    assert_eq!(host.stack.readiness(id), Readiness::empty());
+    host.pass(Duration::from_secs(10));
+    assert!(host.stack.readiness(id).contains(Readiness::ERROR));
+    assert_eq!(host.stack.take_error(id), Some(Error::TimedOut));
+}
+
+#[test]
 fn an_idle_connection_stays_without_keepalive_and_goes_with_it() {
     let mut host = Host::new();
     let listener = host.listen();
@@ -276,6 +294,23 @@ fn a_flood_of_syns_leaves_room_for_honest_clients() {
     assert_eq!(host.stack.accept(listener, host.now), Err(Error::WouldBlock));
     host.pass(Duration::from_secs(20));
     assert_eq!(host.stack.statistics().half_open_expired, 256);
+}
+
+#[test]
+fn a_flood_holds_no_large_rings() {
+    let mut host = Host::with(Abilities::default(), 256 << 20);
+    let listener = host.listen();
+    for n in 0..256u32 {
+        host.segment_from([10, 0, 1, n as u8], 1000, n, 0, SYN, &[]);
+    }
+    let (_, used, budget) = host.stack.usage();
+    assert!(used < budget / 4, "{used} of {budget}");
+    // Once it is over, a connection gets what a lone one gets.
+    host.pass(Duration::from_secs(11));
+    host.segments();
+    let (id, _) = host.open(listener, 5000);
+    let ring = host.stack.option(id, SocketOptionName::ReceiveBuffer);
+    assert_eq!(ring, Ok(SocketOption::ReceiveBuffer(512 << 10)));
 }
 
 #[test]
