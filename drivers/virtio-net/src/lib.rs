@@ -69,8 +69,7 @@ pub struct Config {
 pub enum Error {
     /// It did not confirm the reset.
     ResetTimeout,
-    /// It is of the time before version 1.0 (QEMU: `disable-modern=off`, or for virtio-mmio
-    /// `-global virtio-mmio.force-legacy=false`).
+    /// It is of the time before version 1.0.
     Legacy,
     /// It refused the features it had offered, or offered others after a reset.
     FeaturesRefused {
@@ -87,7 +86,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::ResetTimeout => f.write_str("the device does not reset"),
-            Error::Legacy => f.write_str("legacy device, needs virtio 1.0"),
+            Error::Legacy => f.write_str(
+                "legacy device, needs virtio 1.0 (QEMU: disable-modern=off, \
+                 -global virtio-mmio.force-legacy=false)",
+            ),
             Error::FeaturesRefused { asked } => {
                 write!(f, "the device refuses the features it offered ({asked:#x})")
             }

@@ -179,6 +179,8 @@ impl VirtioTransport {
         };
         let inner = PciTransport::new::<KernelHal, Space>(&mut PciRoot::new(space), address)
             .map_err(Unreachable::Pci)?;
+        // From here on its `drop`, which waits for the device for ever, is out of reach.
+        let inner = ManuallyDrop::new(inner.into());
         let (Some(common), Some(notify)) = (common, notify) else {
             return Err(Unreachable::Capabilities);
         };
@@ -199,12 +201,7 @@ impl VirtioTransport {
             notify_multiplier: notify.extra as usize,
             messages: matches!(interrupts, Interrupts::Messages { .. }),
         };
-        Ok(VirtioTransport {
-            inner: ManuallyDrop::new(inner.into()),
-            interrupts,
-            doorbells: [None; QUEUES],
-            pci: Some(pci),
-        })
+        Ok(VirtioTransport { inner, interrupts, doorbells: [None; QUEUES], pci: Some(pci) })
     }
 
     /// Reaches a virtio device at a fixed place. `Ok(None)`: there is none of this kind.
