@@ -40,8 +40,6 @@ pub(crate) struct Host<'a> {
     pub buses: Range<u16>,
     /// Its windows.
     pub windows: ArrayVec<Window, 8>,
-    /// Its devices' DMA is coherent.
-    pub dma_coherent: bool,
 }
 
 /// The node at `place`, if it is an enabled ECAM host bridge. Not a search: whoever walks the tree asks.
@@ -60,7 +58,6 @@ fn read<'a>(tree: Fdt<'a>, place: &Place<'a, '_>) -> Option<Host<'a>> {
         ecam,
         buses: first..last + 1,
         windows: ArrayVec::new(),
-        dma_coherent: place.dma_coherent(),
     };
     // PCI addresses have three cells and sizes two; the parent's addresses are its own affair.
     let (outer, _) = place.parent()?.cells;
