@@ -107,7 +107,14 @@ impl Machine {
         command.args(["--pdeathsig", "TERM", "--"]);
         command.arg(setup::qemu::program(self.arch)?);
         let sockets = match &self.nic {
-            Nic::Model(model) => Some(model.start(&self.network)?),
+            Nic::Model(model) => {
+                let mut model = model.clone();
+                // On a TAP the frames do not pass QEMU.
+                if matches!(self.network, Network::Tap(_)) && model.pcap.is_none() {
+                    model.pcap.clone_from(&self.pcap);
+                }
+                Some(model.start(&self.network)?)
+            }
             _ => None,
         };
         command.args(self.arguments_with(sockets.as_ref()));

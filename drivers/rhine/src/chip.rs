@@ -23,7 +23,7 @@ impl Chip {
 
     /// Bits to set in configuration space before the card is brought up: offset and mask. Below
     /// revision 0x40 MODE2.MODE10T; from there MODE2.PCEROPT, without which a bus error is retried
-    /// for ever [E31], and MODE3.MIION; the VT6105L and VT6107 want MODE10T as well. [RH 1.4]
+    /// for ever [RH E31], and MODE3.MIION; the VT6105L and VT6107 want MODE10T as well. [RH 1.4]
     pub fn configuration_bits(self) -> &'static [(u8, u8)] {
         const MODE2: u8 = 0x52;
         const MODE3: u8 = 0x53;
@@ -60,7 +60,7 @@ impl Chip {
         self.revision >= 0x40
     }
 
-    /// MISR reports a race of descriptor write-back. [E4]
+    /// MISR reports a race of descriptor write-back. [RH E4]
     pub(crate) fn has_writeback_race(self) -> bool {
         (0x40..0x80).contains(&self.revision)
     }

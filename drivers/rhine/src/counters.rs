@@ -28,7 +28,7 @@ counters! {
     rx_fifo_errors,
     /// Times the ring was empty or the FIFO overran.
     rx_stops,
-    /// Times the receiver was found wedged and the card was reset. [E19]
+    /// Times the receiver was found wedged and the card was reset. [RH E19]
     rx_wedged,
     tx_packets,
     tx_bytes,
@@ -41,7 +41,7 @@ counters! {
     tx_fifo_errors,
     /// Frames copied because the chip needs alignment.
     tx_bounced,
-    /// Descriptor write-back races. [E4]
+    /// Descriptor write-back races. [RH E4]
     tx_writeback_races,
     /// Restarts of the transmit engine alone.
     tx_restarts,

@@ -83,7 +83,7 @@ pub(crate) const fn receive_control(size: u32) -> u32 {
     0x0080_8000 | size
 }
 
-/// Length with FCS of a received frame: eleven bits, the card may leave others above. [E22]
+/// Length with FCS of a received frame: eleven bits, the card may leave others above. [RH E22]
 pub(crate) const fn receive_len(status: u32) -> usize {
     (status >> 16 & 0x7ff) as usize
 }

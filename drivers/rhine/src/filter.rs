@@ -1,7 +1,7 @@
 //! Receive filter: mode bits and a 64-bit multicast hash. [RH 4.10]
 //!
 //! The CAM of the VT6105M is not used: hash and CAM accept in parallel, and a stale hash defeats the
-//! CAM. [E33, E41] Everything is written in full each time, so nothing is left over.
+//! CAM. [RH E33, E41] Everything is written in full each time, so nothing is left over.
 
 use crate::regs::Rcr;
 use trireme_nic::{MacAddress, ReceiveFilter};

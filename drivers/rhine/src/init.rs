@@ -12,9 +12,9 @@ const RESET_US: u32 = 10_000;
 const RELOAD_US: u32 = 10_000;
 /// Longest time the engines take to stop.
 const STOP_US: u32 = 10_000;
-/// After a forced reset the link is up but nothing passes for a while [E10]: FreeBSD waits 2 ms.
+/// After a forced reset the link is up but nothing passes for a while [RH E10]: FreeBSD waits 2 ms.
 const AFTER_FORCE_US: u32 = 2_000;
-/// A Rhine-I asked for its EEPROM sooner gives a wrong address. [E11]
+/// A Rhine-I asked for its EEPROM sooner gives a wrong address. [RH E11]
 const RHINE_I_SETTLE_US: u32 = 5_000;
 /// Between two looks at a register.
 const STEP_US: u32 = 10;
@@ -52,7 +52,7 @@ pub(crate) fn wake<R: Registers>(bar: &R, chip: Chip, delay: &dyn Fn(u32)) -> Re
     wait_until(delay, "EEPROM reload", RELOAD_US, || {
         !regs::EECSR.read(bar).contains(Eecsr::AUTOLD)
     })?;
-    // The reload switched memory decoding off and may have armed wake-up. [E12]
+    // The reload switched memory decoding off and may have armed wake-up. [RH E12]
     if chip.is_rhine_i() {
         regs::CFGA.modify(bar, |bits| bits | 1 << 5);
     } else {
@@ -65,7 +65,7 @@ pub(crate) fn wake<R: Registers>(bar: &R, chip: Chip, delay: &dyn Fn(u32)) -> Re
 }
 
 /// Ends the sleep a card may have been left in, and whatever would wake it again. Asleep it has
-/// neither address nor PHY [E13]. Must come before a reset [E15, E16].
+/// neither address nor PHY [RH E13]. Must come before a reset [RH E15, E16].
 pub(crate) fn awaken<R: Registers>(bar: &R, chip: Chip) {
     if chip.has_power_management() {
         regs::STICKHW.modify(bar, |bits| bits & !3);
@@ -123,7 +123,7 @@ pub(crate) fn start<R: Registers>(bar: &R, chip: Chip, setting: &Setting) {
     // DMA bursts of any length; thresholds are those of RCR and TCR, not the EEPROM's overrides.
     regs::BCR0.write(bar, 0x07);
     regs::BCR1.write(bar, 0x00);
-    // Written whole: loopback may have been left on. [E40]
+    // Written whole: loopback may have been left on. [RH E40]
     regs::TCR.write(bar, setting.threshold);
     queueing(bar, chip, setting.full_duplex);
     filter(bar, setting.filter);
@@ -143,14 +143,14 @@ pub(crate) fn command1(full_duplex: bool) -> Cr1 {
     if full_duplex { Cr1::DPOLL | Cr1::FDX } else { Cr1::DPOLL }
 }
 
-/// No transmit queueing below revision 0x40 [E30], nor with half duplex, where an abort would wedge
+/// No transmit queueing below revision 0x40 [RH E30], nor with half duplex, where an abort would wedge
 /// the MAC. [RH 3.6]
 pub(crate) fn queueing<R: Registers>(bar: &R, chip: Chip, full_duplex: bool) {
     let disabled = chip.revision < 0x40 || !full_duplex;
     regs::CFGB.modify(bar, |bits| if disabled { bits | 1 << 7 } else { bits & !(1 << 7) });
 }
 
-/// Writes all of the receive filter. [E33]
+/// Writes all of the receive filter. [RH E33]
 pub(crate) fn filter<R: Registers>(bar: &R, filter: Filter) {
     regs::MAR0.write(bar, filter.hash as u32);
     regs::MAR1.write(bar, (filter.hash >> 32) as u32);

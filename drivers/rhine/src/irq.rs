@@ -51,7 +51,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
         Ok(())
     }
 
-    /// Second cause register, read and acknowledged, on chips that use it. [E4]
+    /// Second cause register, read and acknowledged, on chips that use it. [RH E4]
     fn take_more(&mut self) -> Cause2 {
         if !self.chip.has_writeback_race() {
             return Cause2::empty();
@@ -93,11 +93,11 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
     fn restart_transmitter(&mut self, causes: Cause, more: Cause2) -> Result<(), Trouble> {
         let (mut causes, mut more) = (causes, more);
         for _ in 0..MAX_ROUNDS {
-            // Looking at the ring before the engine is off races with it. [E5]
+            // Looking at the ring before the engine is off races with it. [RH E5]
             let off = || !regs::CR0.read(&self.bar).contains(Cr0::TXON);
             wait_until(&*self.delay, "transmitter off", TRANSMITTER_STOP_US, off)?;
             self.settle_failed(causes, more)?;
-            // With an error pending a restart kills the transmitter. [E6]
+            // With an error pending a restart kills the transmitter. [RH E6]
             causes = regs::ISR.read(&self.bar) & Cause::TRANSMIT_ERRORS;
             more = self.take_more();
             if causes.is_empty() && more.is_empty() {
@@ -118,7 +118,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
         self.reclaim();
         let Some(status) = self.tx.done() else {
             // Not written back: the race, which explains itself, or an error with no detail, for
-            // which Linux blames the threshold. [E4, E7]
+            // which Linux blames the threshold. [RH E4, E7]
             if more.contains(Cause2::TDWBRAI) {
                 self.counters.tx_writeback_races += 1;
             } else if causes.contains(Cause::TXE) {
@@ -146,7 +146,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
         Ok(())
     }
 
-    /// One step towards store-and-forward, which cannot underrun. [E2, E3]
+    /// One step towards store-and-forward, which cannot underrun. [RH E2, E3]
     fn raise_threshold(&mut self) {
         if !self.threshold.contains(Tcr::RTSF) {
             self.threshold = Tcr::from_bits_retain(self.threshold.bits() + 0x20);
@@ -155,7 +155,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
     }
 
     /// After frames were taken and buffers given back: has a receiver go on that ran out of them.
-    /// [E20]
+    /// [RH E20]
     pub(crate) fn resume_receiver(&mut self) {
         if !self.receiver_stopped {
             return;
@@ -170,7 +170,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
         regs::CR0.read(&self.bar);
     }
 
-    /// Tells the card to look at the transmit ring. The read pushes the write out. [E1]
+    /// Tells the card to look at the transmit ring. The read pushes the write out. [RH E1]
     pub(crate) fn demand(&mut self) {
         regs::CR1.write(&self.bar, init::command1(self.link.link.full_duplex) | Cr1::TDMD1);
         regs::CR0.read(&self.bar);
@@ -241,7 +241,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
             transmit: self.tx.position(),
         };
         init::start(&self.bar, self.chip, &setting);
-        // Duplex was lost with the reset. [E17]
+        // Duplex was lost with the reset. [RH E17]
         self.follow_link();
         if self.tx.len() > 0 {
             self.demand();
@@ -258,7 +258,7 @@ pub(crate) enum Trouble {
     BusError,
     /// It did not do something in time.
     Timeout(Timeout),
-    /// The receiver writes nonsense. [E19]
+    /// The receiver writes nonsense. [RH E19]
     Wedged,
 }
 

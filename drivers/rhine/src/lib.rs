@@ -1,7 +1,7 @@
 //! Driver for VIA Rhine network cards: VT86C100A, VT6102, VT6105 and VT6105M.
 //!
 //! No data sheet is public: the facts are those of `docs/hardware/rhine.md`, cited as [RH n] by its
-//! sections and [E n] by the rows of its errata table (section 6). **Unverified on silicon**: so far
+//! sections and [RH E n] by the rows of its errata table (section 6). **Unverified on silicon**: so far
 //! the card has been the model in `models/rhine`, which Linux's `via-rhine` runs on too.
 //!
 //! The principles:

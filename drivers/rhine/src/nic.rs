@@ -25,7 +25,7 @@ const RX_CAPACITY: usize = 64;
 const TX_CAPACITY: usize = 64;
 /// Bytes of a buffer: a frame of 1518 with tag, its FCS, and room to a cache line.
 const BUFFER: usize = 1536;
-/// Shortest frame; the card does not pad. [E18]
+/// Shortest frame; the card does not pad. [RH E18]
 const MIN_FRAME: usize = 60;
 /// Longest frame sent: MTU 1500, header, one tag.
 const MAX_FRAME: usize = 1518;
@@ -37,7 +37,7 @@ const QUIET_FRAMES: u32 = 16;
 const WATCHDOG_US: u64 = 2_000_000;
 /// Between attempts to bring a broken card back.
 const RECOVERY_INTERVAL_US: u64 = 1_000_000;
-/// Empty frames in a row that mean the receiver is wedged. [E19]
+/// Empty frames in a row that mean the receiver is wedged. [RH E19]
 const ODD_FRAMES: u32 = 8;
 
 /// Private flag: transmit checksums by the card for frames it costs no throughput.
@@ -161,7 +161,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
     }
 
     /// Frames are waiting and none was sent for long: interrupts may be lost, so the ring was looked
-    /// at first. [E28, E34]
+    /// at first. [RH E28, E34]
     fn watch_transmitter(&mut self) {
         if self.tx.len() == 0 {
             self.tx_progress_us = self.now_us;
@@ -242,7 +242,7 @@ fn buffers<D: Dma>(dma: &D, count: usize) -> Result<Vec<Buffer>, Error> {
     Ok(buffers)
 }
 
-/// Threshold to begin with: old chips underrun below store-and-forward [E3], and checksums need it.
+/// Threshold to begin with: old chips underrun below store-and-forward [RH E3], and checksums need it.
 fn threshold(chip: Chip, checksums: TransmitChecksums) -> Tcr {
     let sums = chip.has_checksums() && checksums != TransmitChecksums::Off;
     if !chip.is_rhine_iii() || sums { Tcr::RTSF | Tcr::RTFT } else { Tcr::from_bits_retain(0x20) }

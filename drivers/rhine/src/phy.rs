@@ -27,7 +27,7 @@ const BMCR_DUPLEX: u16 = 1 << 8;
 const BMSR_LINK: u16 = 1 << 2;
 const PAUSE: u16 = 1 << 10;
 
-/// Davicom DM9101, which on a Rhine-I loses the link until negotiation is restarted. [E26]
+/// Davicom DM9101, which on a Rhine-I loses the link until negotiation is restarted. [RH E26]
 const DAVICOM: (u16, u16) = (0x0181, 0xb800);
 
 /// The PHY and how to reach it.
@@ -58,7 +58,7 @@ impl Phy {
     pub(crate) fn find<R: Registers>(bus: &Bus<'_, R>, chip: Chip) -> Phy {
         let likely = match chip.revision {
             0x80.. => 1,
-            // South bridges answer at every address. [E24]
+            // South bridges answer at every address. [RH E24]
             0x50.. => 1,
             _ => regs::MPHY.read(bus.bar) & 0x1f,
         };
@@ -85,14 +85,14 @@ impl Phy {
         let wanted = ours & !PAUSE | pause;
         if control != 0xffff && (control & BMCR_ISOLATE != 0 || wanted != ours) {
             self.write(bus, ANAR, wanted)?;
-            // Left isolated it passes nothing. [E25]
+            // Left isolated it passes nothing. [RH E25]
             self.write(bus, BMCR, control & !BMCR_ISOLATE | BMCR_AUTONEG | BMCR_RESTART)?;
         }
         Ok(())
     }
 
     /// Before any command the card must have stopped polling by itself. A MIDLE that never comes
-    /// [E23] is waited out, and then ignored, as Linux does.
+    /// [RH E23] is waited out, and then ignored, as Linux does.
     fn stop_polling<R: Registers>(&self, bus: &Bus<'_, R>) {
         regs::MIICR.write(bus.bar, MiiControl::empty());
         let stopped = if self.chip.is_rhine_i() {

@@ -164,7 +164,7 @@ bitflags! {
     /// Fields of [`MISR`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Cause2: u8 {
-        /// Transmit descriptor write-back race. [E4]
+        /// Transmit descriptor write-back race. [RH E4]
         const TDWBRAI = 1 << 3;
     }
 

@@ -133,7 +133,7 @@ impl Ipv4 {
             frame[field..field + 2].fill(0);
         }
         let sum = !add(pseudo, &frame[self.transport..self.end]) as u16;
-        // RFC 768: a UDP checksum of zero is sent as all ones. [INF] that the chip does.
+        // RFC 768: a UDP checksum of zero is sent as all ones. (INF) that the chip does.
         let sum = if self.protocol == UDP && sum == 0 { 0xffff } else { sum };
         frame[field..field + 2].copy_from_slice(&sum.to_be_bytes());
     }

@@ -15,7 +15,7 @@ pub(crate) struct Cam {
     pub(crate) control: Camc,
     pub(crate) address: u8,
     /// VCAMSL as it was when CAMEN last went from 0 to 1: drivers drop VCAMSL in the write that
-    /// commits a VLAN entry, and mean the VLAN CAM all the same. [INF]
+    /// commits a VLAN entry, and mean the VLAN CAM all the same. (INF)
     vlan_selected: bool,
 }
 

@@ -23,7 +23,7 @@ impl Flow {
         self.residue
     }
 
-    /// Writing adds; writing zero clears. [INF] that it saturates.
+    /// Writing adds; writing zero clears. (INF) that it saturates.
     pub(crate) fn write_residue(&mut self, value: u8) {
         self.residue = if value == 0 { 0 } else { self.residue.saturating_add(value) };
     }

@@ -2,7 +2,7 @@
 //!
 //! No VIA data sheet is public; names are VIA's short ones and facts are gathered from the Linux
 //! (`via-rhine`), FreeBSD, OpenBSD, NetBSD (`if_vr`), illumos (`vr`) and iPXE drivers, from VIA's own
-//! rhinefet 4.39, and from register images of real cards. [INF] marks a deduction.
+//! rhinefet 4.39, and from register images of real cards. (INF) marks a deduction.
 
 #![allow(missing_docs, reason = "names are the chip's own; the fields say what they do")]
 

@@ -59,7 +59,7 @@ impl Statistics {
         *self = Statistics::default();
     }
 
-    /// Counts a missed packet. True if the tally reached its half, which interrupts. [INF]
+    /// Counts a missed packet. True if the tally reached its half, which interrupts. (INF)
     pub(crate) fn missed(&mut self) -> bool {
         self.missed = self.missed.saturating_add(1);
         self.count(Mib::RxMissed);

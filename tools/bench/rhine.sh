@@ -1,0 +1,51 @@
+#!/bin/bash
+# Instructions and modelled line time per frame of our image on the VT6105M's model: MTU 576, 1000, 1500, transmit
+# checksums off, on and auto. Usage: rhine.sh IMAGE (of `./run.sh image peer`). Prints a Markdown table. Needs root.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+qemu=~/.cache/trireme/bin/qemu-system-x86_64
+if [ "${RHINE_WORK:-}" ]; then
+	# As the QEMU command of measure.py, in its namespace: MTU, checksums, TAP, then QEMU's arguments.
+	[ "$1" != --version ] || exec $qemu --version
+	mtu=$1 sums=$2 tap=$3 work=$RHINE_WORK
+	shift 3
+	ip link set "$tap" mtu "$mtu"
+	rm -f "$work/card"
+	RUST_LOG=rhine_model=info "$root/target/release/rhine-model" --once --socket "$work/card" --tap "$tap" \
+		--mac 52:54:00:12:34:56 2>>"$work/model.log" &
+	until [ -S "$work/card" ]; do sleep 0.05; done
+	exec $qemu "$@" \
+		-append "ip=10.77.0.2::10.77.0.1:255.255.255.0:::off rhine.tx-checksumming=$sums" \
+		-device "{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"$work/card\"}}"
+fi
+image=$(realpath "$1")
+bytes=$((16 << 20))
+cargo build --quiet --release -p trireme-rhine-model --manifest-path "$root/Cargo.toml"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+echo "| MTU | checksums | instructions per frame sent | line, Mbit/s | summed by the card |"
+echo "|---|---|---|---|---|"
+for mtu in 576 1000 1500; do
+	for sums in off on auto; do
+		: >"$work/model.log"
+		result=$(RHINE_WORK=$work python3 "$here/measure.py" custom --label rhine --ports tx=5002 --metrics tx --ready listening --bytes $bytes --repeat 7 \
+			--ram 64 --boot-timeout 60 -- "$here/rhine.sh" $mtu $sums @TAP@ \
+			-machine q35,memory-backend=ram -object memory-backend-memfd,id=ram,size=64M,share=on -m 64 \
+			-cpu qemu64,+rdrand,+rdseed -accel tcg -icount shift=0 -nodefaults -display none -serial stdio -no-reboot \
+			-kernel "$image")
+		for i in $(seq 50); do grep -q Counters "$work/model.log" && break; sleep 0.1; done
+		MTU=$mtu SUMS=$sums MODEL=$(tail -1 "$work/model.log") python3 - "$result" <<'P'
+import json, os, re, sys
+lines = [json.loads(l) for l in sys.argv[1].splitlines() if l.startswith("{")]
+tx = next(l for l in lines if l["metric"].startswith("TCP guest to host"))
+model = {k: int(v) for k, v in re.findall(r"(\w+): (\d+)", os.environ["MODEL"])}
+mtu = int(os.environ["MTU"])
+# Of full frames: 40 bytes of headers, no options in our segments.
+cost = tx["median"] * (mtu - 40) if tx.get("median") else float("nan")
+rate = (model["tx_bytes"] + 4 * model["tx_frames"]) * 8e3 / model["line_ns"]
+share = 100 * model["tx_checksums"] / max(model["tx_frames"], 1)
+print(f"| {mtu} | {os.environ['SUMS']} | {cost:.0f} | {rate:.1f} | {share:.0f} % |", flush=True)
+P
+	done
+done
