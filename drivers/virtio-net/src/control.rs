@@ -102,19 +102,21 @@ impl<H: Hal> Control<H> {
 
     /// Remembers a filter for [`step`](Self::step) to send.
     pub(crate) fn set_filter(&mut self, filter: ReceiveFilter<'_>) {
-        self.wanted.promiscuous = filter == ReceiveFilter::Promiscuous;
-        self.wanted.all_multicast = filter == ReceiveFilter::AllMulticast;
-        self.wanted.count = 0;
-        if let ReceiveFilter::Multicast(groups) = filter {
-            match self.wanted.groups.get_mut(..groups.len()) {
-                Some(table) => {
-                    table.copy_from_slice(groups);
-                    self.wanted.count = groups.len();
-                }
-                None => self.wanted.all_multicast = true,
-            }
+        let promiscuous = filter == ReceiveFilter::Promiscuous;
+        let (groups, all_multicast) = match filter {
+            ReceiveFilter::Multicast(groups) if groups.len() <= MAX_GROUPS => (groups, false),
+            ReceiveFilter::Multicast(_) | ReceiveFilter::AllMulticast => (&[][..], true),
+            ReceiveFilter::Promiscuous => (&[][..], false),
+        };
+        self.dirty.promiscuous |= promiscuous != self.wanted.promiscuous;
+        self.dirty.all_multicast |= all_multicast != self.wanted.all_multicast;
+        self.dirty.table |= self.wanted.groups.get(..self.wanted.count) != Some(groups);
+        self.wanted.promiscuous = promiscuous;
+        self.wanted.all_multicast = all_multicast;
+        self.wanted.count = groups.len();
+        if let Some(table) = self.wanted.groups.get_mut(..groups.len()) {
+            table.copy_from_slice(groups);
         }
-        self.dirty = Dirty::ALL;
     }
 
     /// True if [`step`](Self::step) has something to do or to wait for.
@@ -134,13 +136,10 @@ impl<H: Hal> Control<H> {
         if !self.filters || !matches!(self.channel, Some(Channel::Idle { .. })) {
             return;
         }
-        if core::mem::take(&mut self.dirty.promiscuous) {
-            let on = u8::from(self.wanted.promiscuous);
-            self.start(dma, transport, counters, &[&[CLASS_RX, RX_PROMISC, on]]);
-        } else if core::mem::take(&mut self.dirty.all_multicast) {
-            let on = u8::from(self.wanted.all_multicast);
-            self.start(dma, transport, counters, &[&[CLASS_RX, RX_ALLMULTI, on]]);
-        } else if core::mem::take(&mut self.dirty.table) {
+        // The table first: were the device to stop being promiscuous before it knows the groups, what
+        // is sent to them in between, an advertisement a router was just asked for, say, would
+        // be lost.
+        if core::mem::take(&mut self.dirty.table) {
             let count = self.wanted.count;
             let groups = self.wanted.groups;
             self.start(
@@ -154,6 +153,12 @@ impl<H: Hal> Control<H> {
                     groups[..count].as_flattened(),
                 ],
             );
+        } else if core::mem::take(&mut self.dirty.all_multicast) {
+            let on = u8::from(self.wanted.all_multicast);
+            self.start(dma, transport, counters, &[&[CLASS_RX, RX_ALLMULTI, on]]);
+        } else if core::mem::take(&mut self.dirty.promiscuous) {
+            let on = u8::from(self.wanted.promiscuous);
+            self.start(dma, transport, counters, &[&[CLASS_RX, RX_PROMISC, on]]);
         }
     }
 
