@@ -207,6 +207,10 @@ impl Stack {
         let is_new = |cidr: &&Cidr| !old.iter().any(|o| o.address == cidr.address);
         let new: Vec<Cidr> = interface.addresses.iter().filter(is_new).copied().collect();
         let lost: Vec<IpAddr> = old.iter().filter(gone).map(|cidr| cidr.address).collect();
+        if !new.is_empty() {
+            self.ntp.way_opened(now);
+            self.resolver.way_opened(now);
+        }
         for cidr in new {
             log::info!("{}: {cidr}", interface.name);
             if let IpAddr::V4(address) = cidr.address {

@@ -144,6 +144,16 @@ impl Client {
         }
     }
 
+    /// There is a way to the servers that was not there before. If the time is not known, asks at
+    /// once.
+    pub fn way_opened(&mut self, now: Instant) {
+        if self.clock.is_none() {
+            self.question = None;
+            self.retry = FIRST_RETRY;
+            self.at = now;
+        }
+    }
+
     /// The servers in use.
     pub fn servers(&self) -> &[IpAddr] {
         &self.servers
@@ -402,6 +412,19 @@ mod tests {
         let pauses: Vec<u64> = times.windows(2).map(|two| (two[1] - two[0]).secs()).collect();
         assert_eq!(pauses, [4, 6, 10, 18, 34, 66, 130, 258, 514, 1026, 1026, 1026]);
         assert_eq!(client.counters().timeouts, 12);
+    }
+
+    #[test]
+    fn way_that_opens_is_used_at_once_if_the_time_is_not_known() {
+        let mut client = client(1);
+        ask(&mut client, at(0));
+        client.way_opened(at(500));
+        assert_eq!(client.due(), Some(at(500)));
+        ask(&mut client, at(500));
+        client.receive(server(1), PORT, &scapy("answer"), at(900));
+        let due = client.due();
+        client.way_opened(at(1000));
+        assert_eq!((client.counters().timeouts, client.due()), (0, due));
     }
 
     #[test]
