@@ -19,6 +19,8 @@
 #![cfg_attr(not(target_os = "hermit"), allow(dead_code))]
 // Hardly anybody calls this crate by path (`poller` is for that): `pub` says "for the other modules".
 #![allow(unreachable_pub)]
+// Sources are cited in brackets, which rustdoc takes for links.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 extern crate alloc;
 

@@ -15,6 +15,8 @@
 
 #![cfg_attr(not(test), no_std)]
 #![deny(unsafe_code)]
+// Sources are cited in brackets, which rustdoc takes for links.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 extern crate alloc;
 
