@@ -5,7 +5,7 @@
   measure.py linux ARCH --images DIR [--offload full|csum|none] ...   the Linux guest of linux-guest/
   measure.py custom --ready REGEX --ports tx=5002,rx=5001,udp=7,http=80 ... -- qemu-system-... ARGS
 """
-import argparse, ctypes, json, os, re, shlex, socket, statistics, subprocess, sys, time
+import argparse, ctypes, json, os, re, resource, shlex, socket, statistics, subprocess, sys, time
 from insncount import Run, api_of, per_function
 
 HOST, GUEST, TAP = "10.77.0.1", "10.77.0.2", "ict0"
@@ -131,6 +131,14 @@ def http_keep_alive(port, path, count):
         for _ in range(count):
             s.sendall(request(path, "keep-alive"))
             rest = read_response(s, rest)
+
+
+def http_beside_idle(port, path, count, held=[]):
+    """Keep-alive while other connections are open and silent; they are opened in the unmeasured run."""
+    if not held:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (args.idle_connections + 1000,) * 2)
+        held.extend(connect(port) for _ in range(args.idle_connections))
+    http_keep_alive(port, path, count)
 
 
 def http_pipelined(port, path, count, depth=16):
@@ -270,6 +278,7 @@ def measure():
                  ("udpwin", f"UDP echo 1472, {args.window} in flight", lambda: udp_window(ports["udp"], count, 1472), count, "datagram"),
                  ("http", "HTTP keep-alive", lambda: http_keep_alive(ports["http"], args.path, count), count, "request"),
                  ("httppipe", "HTTP keep-alive, 16 in flight", lambda: http_pipelined(ports["http"], args.path, count), count, "request"),
+                 ("httpidle", "HTTP keep-alive beside idle connections", lambda: http_beside_idle(ports["http"], args.path, count), count, "request"),
                  ("httpclose", "HTTP, a connection each", lambda: http_close(ports["http"], args.path, count // 4), count // 4, "request")]
         for key, name, work, units, per in works:
             if key in todo:
@@ -305,6 +314,7 @@ p.add_argument("--metrics", default="tx,rx,udp,udpwin,http,httppipe,httpclose")
 p.add_argument("--bytes", type=int, default=64 << 20)
 p.add_argument("--count", type=int, default=2000)
 p.add_argument("--window", type=int, default=32, help="datagrams in flight for udpwin")
+p.add_argument("--idle-connections", type=int, default=10_000, help="connections open and silent for httpidle")
 p.add_argument("--repeat", type=int, default=5)
 p.add_argument("--ram", type=int, default=256)
 p.add_argument("--least-ram", action="store_true", help="find the least RAM instead")

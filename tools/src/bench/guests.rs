@@ -22,6 +22,8 @@ pub enum Guest {
     PeerWithoutSegmentation,
     /// Our web server.
     Httpd,
+    /// Our web server with memory for very many connections.
+    HttpdManyConnections,
     /// Our web server with less and less memory.
     HttpdLeastRam,
     /// Our web server's image file.
@@ -80,9 +82,11 @@ pub fn measure(guest: Guest, keys: &[&str], options: &Options) -> Result<Vec<Mea
         Guest::Linux | Guest::LinuxWithoutSegmentation | Guest::LinuxLeastRam => {
             linux(guest, keys, options)
         }
-        Guest::Peer | Guest::PeerWithoutSegmentation | Guest::Httpd | Guest::HttpdLeastRam => {
-            ours(guest, keys, options)
-        }
+        Guest::Peer
+        | Guest::PeerWithoutSegmentation
+        | Guest::Httpd
+        | Guest::HttpdManyConnections
+        | Guest::HttpdLeastRam => ours(guest, keys, options),
     }
 }
 
@@ -169,7 +173,12 @@ fn ours(guest: Guest, keys: &[&str], options: &Options) -> Result<Vec<Measuremen
     if name == "peer" {
         command.args(["--ready", "listening"]);
     }
-    command.args(["--metrics", &keys.join(","), "--boot-timeout", "20", "--ram", "64"]);
+    let mut ram = "64";
+    if guest == Guest::HttpdManyConnections {
+        ram = "512";
+        machine.append.push_str(" -- --connections 12000 --idle-timeout 600");
+    }
+    command.args(["--metrics", &keys.join(","), "--boot-timeout", "20", "--ram", ram]);
     if guest == Guest::HttpdLeastRam {
         command.arg("--least-ram");
     } else if options.profile {
