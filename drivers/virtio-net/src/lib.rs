@@ -27,6 +27,7 @@ mod control;
 mod counters;
 mod features;
 mod header;
+mod init;
 mod nic;
 mod queue;
 mod receive;

@@ -1,14 +1,13 @@
-//! Bring-up, and the card as the stack sees it.
+//! The card as the stack sees it.
 
 use crate::ability::{MAX_SEGMENTED_FRAME, TransmitOffloads, transmit_ability};
 use crate::control::Control;
 use crate::counters::Counters;
-use crate::features::{Features, choose};
+use crate::features::Features;
 use crate::header;
-use crate::queue::{Queue, RingMemory};
-use crate::receive::{Layout, Receive};
-use crate::transmit::Transmit;
-use crate::{Config, Error, QUEUE_RECEIVE, QUEUE_TRANSMIT, RECEIVE_SIZE, TRANSMIT_SIZE};
+use crate::init::{MIN_MTU, Rings, SetUp, link_up, negotiate, new_queues, reset, running, set_up};
+use crate::queue::RingMemory;
+use crate::{Config, Error};
 use core::mem::ManuallyDrop;
 use trireme_nic::{
     Buffer, Dma, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link, MacAddress,
@@ -16,27 +15,10 @@ use trireme_nic::{
 };
 use virtio_drivers::transport::{DeviceStatus, InterruptStatus, Transport};
 
-/// Looks at the status register before a reset is given up.
-const RESET_PATIENCE: usize = 20_000;
 /// Between attempts to bring a broken device back, in µs.
 const RECOVERY_INTERVAL_US: u64 = 1_000_000;
 /// Between looks at the control queue while it is at work, in µs.
 const CONTROL_INTERVAL_US: u64 = 1_000;
-/// Smallest MTU to be taken from a device. [VIRTIO 5.1.4.1]
-const MIN_MTU: u16 = 68;
-
-// Device configuration. [VIRTIO 5.1.4]
-const CONFIG_MAC: usize = 0;
-const CONFIG_STATUS: usize = 6;
-const CONFIG_MTU: usize = 10;
-const STATUS_LINK_UP: u16 = 1;
-
-/// Memory the device may reach as long as it runs.
-struct Rings<H: RingMemory> {
-    receive: Receive<H>,
-    transmit: Transmit<H>,
-    control: Option<Control<H>>,
-}
 
 /// A virtio network device.
 ///
@@ -66,16 +48,8 @@ impl<H: RingMemory, T: Transport, D: Dma> VirtioNet<H, T, D> {
     /// Brings a device up. [VIRTIO 3.1.1]
     pub fn new(mut transport: T, dma: D, config: &Config) -> Result<Self, Error> {
         reset(&mut transport)?;
-        let big_buffers = config.receive_bytes >= 16 * 65536;
-        let set_up = Self::set_up(&mut transport, &dma, config, big_buffers);
-        let (features, rings, told_mtu, max_mtu) = set_up.inspect_err(|_| {
-            transport.set_status(DeviceStatus::FAILED);
-        })?;
-        let mac = if features.contains(Features::MAC) {
-            read_mac(&transport).unwrap_or(config.fallback_mac)
-        } else {
-            config.fallback_mac
-        };
+        let SetUp { features, rings, mac, mtu, max_mtu } = set_up(&mut transport, &dma, config)
+            .inspect_err(|_| transport.set_status(DeviceStatus::FAILED))?;
         let merging = features.intersects(Features::GUEST_TSO4 | Features::GUEST_TSO6);
         let mut card = VirtioNet {
             transport,
@@ -83,7 +57,7 @@ impl<H: RingMemory, T: Transport, D: Dma> VirtioNet<H, T, D> {
             rings: ManuallyDrop::new(rings),
             features,
             mac,
-            mtu: told_mtu.unwrap_or(1500),
+            mtu,
             max_mtu,
             link_up: true,
             offloads: TransmitOffloads::negotiated(features),
@@ -96,40 +70,6 @@ impl<H: RingMemory, T: Transport, D: Dma> VirtioNet<H, T, D> {
         };
         card.go();
         Ok(card)
-    }
-
-    /// From the negotiation to the rings: features, rings, the MTU the device told, the largest.
-    fn set_up(
-        transport: &mut T,
-        dma: &D,
-        config: &Config,
-        big_buffers: bool,
-    ) -> Result<(Features, Rings<H>, Option<u16>, u16), Error> {
-        let features = negotiate(transport, |offered| choose(offered, big_buffers))?;
-        let word = |offset| transport.read_config_space::<u16>(offset).ok();
-        let told_mtu =
-            word(CONFIG_MTU).filter(|mtu| features.contains(Features::MTU) && *mtu >= MIN_MTU);
-        let holds_long_frames =
-            features.intersects(Features::MRG_RXBUF | Features::GUEST_TSO4 | Features::GUEST_TSO6);
-        let max_mtu = told_mtu.unwrap_or(if holds_long_frames { u16::MAX } else { 1500 });
-        let segments = features.intersects(Features::HOST_TSO4 | Features::HOST_TSO6);
-        let layout = Layout::new(features, config.receive_bytes, max_mtu, dma.cache_line());
-        let (receive_queue, transmit_queue) = new_queues(transport, features)?;
-        let mut rings = Rings {
-            receive: Receive::new(receive_queue, dma, layout, features)?,
-            transmit: Transmit::new(
-                transmit_queue,
-                dma,
-                config.transmit_bytes,
-                segments || max_mtu > 1500,
-            )?,
-            control: None,
-        };
-        if features.contains(Features::CTRL_VQ) {
-            rings.control = Some(Control::new(dma, transport, features)?);
-        }
-        log::debug!("virtio-net: {features:?}, {layout:?}");
-        Ok((features, rings, told_mtu, max_mtu))
     }
 
     /// The features in use.
@@ -152,11 +92,7 @@ impl<H: RingMemory, T: Transport, D: Dma> VirtioNet<H, T, D> {
     }
 
     fn look_at_link(&mut self) {
-        if self.features.contains(Features::STATUS)
-            && let Ok(status) = self.transport.read_config_space::<u16>(CONFIG_STATUS)
-        {
-            self.link_up = status & STATUS_LINK_UP != 0;
-        }
+        self.link_up = link_up(&self.transport, self.features).unwrap_or(self.link_up);
     }
 
     /// The device did what it must not: nothing it returns can be used before a reset.
@@ -205,67 +141,6 @@ impl<H: RingMemory, T: Transport, D: Dma> VirtioNet<H, T, D> {
             control.set_offloads(&self.dma, &mut self.transport, &mut self.counters, wanted)
         })
     }
-}
-
-/// Everything up to DRIVER_OK.
-fn features_ok() -> DeviceStatus {
-    DeviceStatus::ACKNOWLEDGE | DeviceStatus::DRIVER | DeviceStatus::FEATURES_OK
-}
-
-fn running() -> DeviceStatus {
-    features_ok() | DeviceStatus::DRIVER_OK
-}
-
-/// Resets the device and waits until it says it has. [VIRTIO 4.1.4.3.2]
-fn reset<T: Transport>(transport: &mut T) -> Result<(), Error> {
-    transport.set_status(DeviceStatus::empty());
-    for _ in 0..RESET_PATIENCE {
-        if transport.get_status() == DeviceStatus::empty() {
-            return Ok(());
-        }
-        core::hint::spin_loop();
-    }
-    Err(Error::ResetTimeout)
-}
-
-fn negotiate<T: Transport>(
-    transport: &mut T,
-    choose: impl FnOnce(Features) -> Features,
-) -> Result<Features, Error> {
-    transport.set_status(DeviceStatus::ACKNOWLEDGE);
-    transport.set_status(DeviceStatus::ACKNOWLEDGE | DeviceStatus::DRIVER);
-    let offered = Features::from_bits_truncate(transport.read_device_features());
-    if transport.requires_legacy_layout() || !offered.contains(Features::VERSION_1) {
-        return Err(Error::Legacy);
-    }
-    let features = choose(offered);
-    transport.write_driver_features(features.bits());
-    transport.set_status(features_ok());
-    match transport.get_status().contains(DeviceStatus::FEATURES_OK) {
-        true => Ok(features),
-        false => Err(Error::FeaturesRefused { asked: features.bits() }),
-    }
-}
-
-type Queues<H> = (Queue<H, RECEIVE_SIZE, true>, Queue<H, TRANSMIT_SIZE, false>);
-
-fn new_queues<H: RingMemory, T: Transport>(
-    transport: &mut T,
-    features: Features,
-) -> Result<Queues<H>, Error> {
-    let event_index = features.contains(Features::EVENT_IDX);
-    let receive = Queue::new(transport, QUEUE_RECEIVE, event_index)?;
-    let transmit = Queue::new(transport, QUEUE_TRANSMIT, event_index)?;
-    Ok((receive, transmit))
-}
-
-fn read_mac<T: Transport>(transport: &T) -> Option<MacAddress> {
-    let mut mac = [0; 6];
-    for (i, byte) in mac.iter_mut().enumerate() {
-        *byte = transport.read_config_space(CONFIG_MAC + i).ok()?;
-    }
-    // A group address cannot be a sender.
-    (mac[0] & 1 == 0 && mac != [0; 6]).then_some(mac)
 }
 
 impl<H: RingMemory, T: Transport + Send, D: Dma + Send> Nic for VirtioNet<H, T, D> {
