@@ -1,5 +1,6 @@
 //! From the architecture's entry code to the program's `main`.
 
+use alloc::boxed::Box;
 use alloc::ffi::CString;
 use alloc::vec::Vec;
 use core::ffi::c_char;
@@ -28,10 +29,11 @@ struct Program {
     environment: Vec<*const c_char>,
 }
 
-static PROGRAM: AtomicPtr<Program> = AtomicPtr::new(core::ptr::null_mut());
+/// What `start` leaves for the main thread.
+static BOOT: AtomicPtr<BootInformation> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Brings up everything and starts the program. Called once, on the boot stack, interrupts masked,
-/// with memory donated and exceptions handled. See [`crate::arch`] for the contract.
+/// Brings up threads and starts the main one. Called once, on the boot stack, interrupts masked, with
+/// memory donated and exceptions handled. See [`crate::arch`] for the contract.
 pub fn start(boot: BootInformation) -> ! {
     // First of all: a panic needs thread-locals.
     match tls::Block::new() {
@@ -47,6 +49,21 @@ pub fn start(boot: BootInformation) -> ! {
         )),
     }
     logging::initialize();
+    thread::initialize();
+    let stack = MAIN_STACK.min(memory::total() / 16);
+    BOOT.store(Box::into_raw(Box::new(boot)), Ordering::Relaxed);
+    if thread::spawn(main_thread, 0, thread::NORMAL, stack).is_none() {
+        give_up(format_args!("not enough memory for the main thread"));
+    }
+    arch::interrupts_restore(true);
+    preempt::set(1);
+    thread::leave_boot()
+}
+
+/// Brings up everything else. By the main thread, because bringing a card up takes more stack than boot code should
+/// have, and before the program, so that the first thing it does may be to use the network.
+fn bring_up(boot: &BootInformation) -> Program {
+    let _guard = preempt::disable();
     let arguments = Arguments::parse(boot.command_line);
     if let Some(level) = arguments.loglevel {
         logging::set_console_level(level);
@@ -58,25 +75,16 @@ pub fn start(boot: BootInformation) -> ! {
         log::warn!("boot argument not understood, ignored: {unknown}");
     }
     time::initialize();
-    thread::initialize();
     descriptor::initialize();
     files::initialize(boot.initrd);
     console::initialize();
     net::initialize(&arguments);
-    devices::discover(&boot);
+    devices::discover(boot);
     net::configured();
-
-    PROGRAM.store(alloc::boxed::Box::into_raw(program(&arguments).into()), Ordering::Relaxed);
-    let stack = MAIN_STACK.min(memory::total() / 16);
-    if thread::spawn(main_thread, 0, thread::NORMAL, stack).is_none() {
-        give_up(format_args!("not enough memory for the main thread"));
-    }
     shell::start();
     // Seeds the generator now if nothing has needed it yet: `HashMap` will.
     entropy::fill(&mut [0; 1]);
-    arch::interrupts_restore(true);
-    preempt::set(1);
-    thread::leave_boot()
+    program(&arguments)
 }
 
 fn strings<'a>(list: impl Iterator<Item = &'a str>) -> Vec<*const c_char> {
@@ -96,14 +104,15 @@ fn program(arguments: &Arguments<'_>) -> Program {
 }
 
 extern "C" fn main_thread(_: usize) {
-    let program = PROGRAM.load(Ordering::Relaxed);
-    // SAFETY: `start` stored it before it spawned this thread, and nobody frees it; the lists end in
-    // null as `runtime_entry` wants.
+    // SAFETY: `start` stored it before it spawned this thread, and nobody frees it.
+    let boot = unsafe { &*BOOT.load(Ordering::Relaxed) };
+    let program = bring_up(boot);
+    // SAFETY: the lists end in null as `runtime_entry` wants, and are never freed: it does not return.
     unsafe {
         runtime_entry(
-            (*program).argument_count,
-            (*program).arguments.as_ptr(),
-            (*program).environment.as_ptr(),
+            program.argument_count,
+            program.arguments.as_ptr(),
+            program.environment.as_ptr(),
         )
     }
 }

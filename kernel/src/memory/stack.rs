@@ -9,7 +9,7 @@ use crate::memory::{self, PAGE};
 
 /// What kernel code may need on a thread's stack beyond what the thread asked for: a system call runs
 /// on the caller's stack, and so does deferred work (a turn of the network stack).
-const KERNEL_SHARE: usize = 32 * 1024;
+const KERNEL_SHARE: usize = 48 * 1024;
 
 /// Smallest stack given out, kernel share included.
 const MINIMUM: usize = 64 * 1024;

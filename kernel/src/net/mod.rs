@@ -9,6 +9,7 @@ use alloc::format;
 use alloc::rc::{Rc, Weak};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use trireme_netstack::ipconfig::Plan;
 use trireme_netstack::{Config, Error, Event, Instant, QueryId, SocketId, Stack};
@@ -42,6 +43,12 @@ pub use socket::{
 /// program is to have the CPU in between, or a flood could keep it away for ever.
 const BREATH_NS: u64 = 100_000;
 
+const NEVER: u64 = u64::MAX;
+
+/// A call may have moved the stack's next deadline, and the timer does not show it yet. Seen to when the CPU has
+/// nothing better to do ([`settle`]), as calls come in rows.
+static STALE: AtomicBool = AtomicBool::new(false);
+
 struct Network {
     stack: Stack,
     plan: Plan,
@@ -50,8 +57,8 @@ struct Network {
     sockets: Vec<Option<(SocketId, Weak<Description>)>>,
     /// Name lookups under way.
     queries: Vec<(QueryId, Rc<WaitList>)>,
-    /// What the network's timer is set to.
-    armed: Option<Instant>,
+    /// What the network's timer is set to, in nanoseconds; [`NEVER`]: not set.
+    armed: u64,
 }
 
 // SAFETY: the reference-counted parts are touched by kernel code only, on the one CPU, with preemption off.
@@ -84,7 +91,7 @@ pub fn initialize(arguments: &Arguments<'_>) {
         stack.set_time_servers(servers, now());
     }
     let network =
-        Network { stack, plan, cards: 0, sockets: Vec::new(), queries: Vec::new(), armed: None };
+        Network { stack, plan, cards: 0, sockets: Vec::new(), queries: Vec::new(), armed: NEVER };
     NETWORK.with(|slot| *slot = Some(network));
 }
 
@@ -126,9 +133,6 @@ pub fn configured() {
 pub fn turn() {
     NETWORK.with(|slot| {
         let Some(network) = slot else { return };
-        // The timer may be what brought us here; it is set anew below in any case.
-        network.armed = None;
-        thread::set_network_timer(None);
         let poll = network.stack.poll(now());
         network.deliver();
         if let Some(wall_ns) = network.stack.new_wall_clock(now()) {
@@ -136,12 +140,40 @@ pub fn turn() {
         }
         if poll.again {
             interrupt::set_pending(Source::Network);
-            thread::set_network_timer(Some(time::deadline_after(BREATH_NS)));
+            network.armed = time::deadline_after(BREATH_NS);
+            thread::set_network_timer(Some(network.armed));
         } else {
+            STALE.store(false, Ordering::Relaxed);
             network.arm(poll.wake_at);
             interrupt::unmask(Source::Network);
         }
     });
+}
+
+/// The network's timer has fired, so it is not set any more.
+pub fn timer_fired() {
+    NETWORK.with(|slot| {
+        if let Some(network) = slot {
+            network.armed = NEVER;
+        }
+    });
+}
+
+/// Sets the network's timer if calls may have moved the stack's deadlines.
+#[inline]
+pub fn settle() {
+    if STALE.load(Ordering::Relaxed) {
+        NETWORK.with(|slot| {
+            STALE.store(false, Ordering::Relaxed);
+            // While frames are left over, the timer is set to the next turn already.
+            if let Some(network) = slot
+                && !interrupt::is_source_pending(Source::Network)
+            {
+                let wake_at = network.stack.wake_at();
+                network.arm(wake_at);
+            }
+        });
+    }
 }
 
 impl Network {
@@ -168,32 +200,39 @@ impl Network {
 
     /// Sets the network's timer if it changed; asks for a turn at once if that is due.
     fn arm(&mut self, at: Option<Instant>) {
+        let at = at.map_or(NEVER, |at| (at.total_micros().max(0) as u64).saturating_mul(1000));
         if at == self.armed {
             return;
         }
-        self.armed = at;
-        let ns = at.map(|at| (at.total_micros().max(0) as u64).saturating_mul(1000));
-        if ns.is_some_and(|at| at <= time::monotonic_ns()) {
+        if at <= time::monotonic_ns() {
             interrupt::raise_source(Source::Network);
         } else {
-            thread::set_network_timer(ns);
+            self.armed = at;
+            thread::set_network_timer((at != NEVER).then_some(at));
         }
     }
 }
 
-/// Runs a call of the stack, then does what it may have made necessary.
+/// Runs a call of the stack that may do network work, then does what that may have made necessary.
 #[inline]
 fn with_stack<R>(call: impl FnOnce(&mut Stack, Instant) -> R) -> R {
     NETWORK.with(|slot| {
         let network = slot.as_mut().expect("the network is initialised before any program runs");
         let result = call(&mut network.stack, now());
         network.deliver();
-        // While frames are left over, the timer is set to the next turn already.
-        if !interrupt::is_source_pending(Source::Network) {
-            let wake_at = network.stack.wake_at();
-            network.arm(wake_at);
+        if !STALE.load(Ordering::Relaxed) {
+            STALE.store(true, Ordering::Relaxed);
+            thread::look_soon();
         }
         result
+    })
+}
+
+/// Runs a call of the stack that only looks.
+#[inline]
+fn look<R>(call: impl FnOnce(&mut Stack) -> R) -> R {
+    NETWORK.with(|slot| {
+        call(&mut slot.as_mut().expect("the network is initialised before any program runs").stack)
     })
 }
 

@@ -12,7 +12,7 @@ use hermit_abi::{
 use trireme_netstack::{Duration, SocketOption, SocketOptionName};
 
 use super::socket::{Socket, take_error};
-use super::{errno, with_stack};
+use super::{errno, look, with_stack};
 use crate::descriptor::Errno;
 
 /// Longest option value here: `timeval` and `ipv6_mreq`.
@@ -158,7 +158,7 @@ pub fn get_option(socket: &Socket, level: i32, name: i32) -> Result<Value, Errno
         (IPPROTO_IPV6, IPV6_V6ONLY) => SocketOptionName::OnlyV6,
         _ => return Err(ENOPROTOOPT),
     };
-    let option = with_stack(|stack, _| stack.option(socket.id(), name)).map_err(errno)?;
+    let option = look(|stack| stack.option(socket.id(), name)).map_err(errno)?;
     Ok(match option {
         SocketOption::NoDelay(on)
         | SocketOption::MulticastLoop(on)

@@ -10,7 +10,7 @@ use hermit_abi::errno::{EAGAIN, EINPROGRESS, EINVAL, ENOMEM, ENOTCONN, ETIMEDOUT
 use hermit_abi::{POLLERR, POLLHUP, POLLIN, POLLOUT, POLLPRI, POLLRDHUP, POLLRDNORM, POLLWRNORM};
 use trireme_netstack::{Error, Family, Instant, Kind, Readiness, Shutdown, SocketId, Stack};
 
-use super::{enter, errno, leave, with_stack};
+use super::{enter, errno, leave, look, with_stack};
 use crate::descriptor::{Description, Errno, Object};
 use crate::thread::Wake;
 use crate::time;
@@ -116,7 +116,7 @@ pub fn accept(
         stack.accept(socket.id, now)
     })?;
     // One event wakes one accept: pass it on if there are more connections.
-    if with_stack(|stack, _| stack.readiness(socket.id)).contains(Readiness::READABLE) {
+    if look(|stack| stack.readiness(socket.id)).contains(Readiness::READABLE) {
         description.waiters.wake();
     }
     let accepted = Socket::new(id, socket.family, socket.kind);
@@ -140,10 +140,10 @@ pub fn connect(
     let timeout = socket.send_timeout.get();
     let deadline = (timeout != 0).then(|| time::deadline_after(timeout));
     loop {
-        if let Some(error) = with_stack(|stack, _| stack.take_error(socket.id)) {
+        if let Some(error) = look(|stack| stack.take_error(socket.id)) {
             return Err(errno(error));
         }
-        let ready = with_stack(|stack, _| stack.readiness(socket.id));
+        let ready = look(|stack| stack.readiness(socket.id));
         if ready.contains(Readiness::HANGUP) {
             return Err(hermit_abi::errno::ECONNABORTED);
         }
@@ -242,29 +242,27 @@ pub fn shutdown(socket: &Socket, how: Shutdown) -> Result<(), Errno> {
 
 /// The local address; unspecified if there is none yet.
 pub fn local_address(socket: &Socket) -> Result<SocketAddr, Errno> {
-    with_stack(|stack, _| stack.local_address(socket.id))
-        .map(|address| socket.shown(address))
-        .map_err(errno)
+    look(|stack| stack.local_address(socket.id)).map(|address| socket.shown(address)).map_err(errno)
 }
 
 /// The peer's address.
 pub fn peer_address(socket: &Socket) -> Result<SocketAddr, Errno> {
-    with_stack(|stack, _| stack.peer_address(socket.id))
-        .map(|address| socket.shown(address))
-        .map_err(|error| match error {
+    look(|stack| stack.peer_address(socket.id)).map(|address| socket.shown(address)).map_err(
+        |error| match error {
             Error::InvalidArgument => ENOTCONN,
             other => errno(other),
-        })
+        },
+    )
 }
 
 /// Bytes that can be read at once.
 pub fn available(socket: &Socket) -> Result<usize, Errno> {
-    Ok(with_stack(|stack, _| stack.available(socket.id)))
+    Ok(look(|stack| stack.available(socket.id)))
 }
 
 /// The error that ended the socket, which is thereby forgotten: `SO_ERROR`.
 pub(super) fn take_error(socket: &Socket) -> Errno {
-    with_stack(|stack, _| stack.take_error(socket.id)).map_or(0, |error| match error {
+    look(|stack| stack.take_error(socket.id)).map_or(0, |error| match error {
         Error::TimedOut => ETIMEDOUT,
         Error::InvalidArgument => EINVAL,
         other => errno(other),
@@ -273,7 +271,7 @@ pub(super) fn take_error(socket: &Socket) -> Errno {
 
 /// Readiness as `poll` has it.
 pub fn poll_bits(socket: &Socket) -> i16 {
-    let ready = with_stack(|stack, _| stack.readiness(socket.id));
+    let ready = look(|stack| stack.readiness(socket.id));
     let mut bits = 0;
     for (flag, means) in [
         (Readiness::READABLE, POLLIN | POLLRDNORM),

@@ -25,6 +25,8 @@ pub mod wait;
 const SLICE_NS: u64 = 10_000_000;
 /// How long it keeps it once a thread that had been waiting for something is ready.
 const AFTER_WAKE_NS: u64 = 1_000_000;
+/// How late the network's timer may be seen to while the program computes, in nanoseconds.
+const LAG_NS: u64 = 10_000_000;
 /// Priority of a program's threads, Hermit's `NORMAL_PRIO`.
 pub const NORMAL: u8 = 2;
 
@@ -443,6 +445,17 @@ pub fn set_network_timer(deadline: Option<u64>) {
     });
 }
 
+/// Has the hardware timer fire within [`LAG_NS`], for deadlines that nobody has told it of yet.
+pub fn look_soon() {
+    THREADS.with(|threads| {
+        let soon = arch::monotonic_ns().saturating_add(LAG_NS);
+        if soon < threads.programmed {
+            threads.programmed = soon;
+            arch::set_timer(Some(soon));
+        }
+    });
+}
+
 /// The scheduling point of code that was interrupted, or that turned preemption on again: does the
 /// work that interrupts marked, and lets a better thread run.
 pub fn preempt() {
@@ -484,22 +497,28 @@ fn deferred() {
         interrupt::unmask(Source::Console);
     }
     let mut network = pending & Source::Network as u32 != 0;
-    if pending & Source::Timer as u32 != 0 {
+    let timer = pending & Source::Timer as u32 != 0;
+    if timer {
         THREADS.with(|threads| {
             threads.programmed = u64::MAX;
             let now = arch::monotonic_ns();
             while let Some(slot) = threads.timers.expired(now) {
                 if slot == NETWORK_TIMER {
+                    crate::net::timer_fired();
                     network = true;
                 } else {
                     threads.wake(slot, true);
                 }
             }
-            threads.program();
         });
     }
     if network {
         crate::net::turn();
+    } else {
+        crate::net::settle();
+    }
+    if timer {
+        THREADS.with(Threads::program);
     }
 }
 
@@ -509,6 +528,8 @@ fn reschedule() {
     loop {
         if preempt::take_mark() || interrupt::is_pending() {
             deferred();
+        } else {
+            crate::net::settle();
         }
         let next = THREADS.with(|threads| {
             let next = threads.ready.pop()?;
