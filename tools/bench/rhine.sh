@@ -14,6 +14,7 @@ if [ "${RHINE_WORK:-}" ]; then
 	rm -f "$work/card"
 	RUST_LOG=rhine_model=info "$root/target/release/rhine-model" --once --socket "$work/card" --tap "$tap" \
 		--mac 52:54:00:12:34:56 2>>"$work/model.log" &
+	echo $! >"$work/model.pid"
 	until [ -S "$work/card" ]; do sleep 0.05; done
 	exec $qemu "$@" \
 		-append "ip=10.77.0.2::10.77.0.1:255.255.255.0:::off rhine.tx-checksumming=$sums" \
@@ -23,7 +24,8 @@ image=$(realpath "$1")
 bytes=$((16 << 20))
 cargo build --quiet --release -p trireme-rhine-model --manifest-path "$root/Cargo.toml"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# A model whose QEMU never came is still waiting.
+trap '[ ! -e "$work/model.pid" ] || kill "$(cat "$work/model.pid")" 2>/dev/null || true; rm -rf "$work"' EXIT
 echo "| MTU | checksums | instructions per frame sent | line, Mbit/s | summed by the card |"
 echo "|---|---|---|---|---|"
 for mtu in 576 1000 1500; do

@@ -37,6 +37,11 @@ impl Host {
         pci::scan(&mut self.space, buses, place)
     }
 
+    /// The ports of a function's BAR, if it is of ports and was given an address.
+    pub fn ports(&self, function: &Function, bar: u8) -> Option<machine::Ports> {
+        self.wiring.ports(function.ports(bar)?)
+    }
+
     /// The interrupt line that a function's pin is wired to.
     pub fn line(&self, function: &Function) -> Option<(u32, Trigger)> {
         let (device, pin) = function.pin?;

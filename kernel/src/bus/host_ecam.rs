@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use trireme_nic::Registers;
 
-use super::super::pci::{Address, Configuration};
+use super::super::pci::{Address, Configuration, Place};
 use super::super::registers::MappedRegisters;
 use crate::arch::Trigger;
 use crate::fdt::{self, Sense};
@@ -42,6 +42,12 @@ impl Configuration for Space {
     }
 }
 
+/// The first port that is given to a device.
+const FIRST_PORT: u64 = 0x1000;
+
+/// Registers in I/O space.
+pub type Ports = MappedRegisters;
+
 /// The first bridge of the device tree.
 pub type Description = Option<fdt::pci::Host<'static>>;
 
@@ -72,13 +78,35 @@ impl Wiring {
         self.node.buses.clone()
     }
 
-    /// The window for 32-bit memory, if addresses are the same on both sides of the bridge.
-    pub fn place(&self) -> Option<Range<u64>> {
+    /// The window for 32-bit memory, if addresses are the same on both sides of the bridge, and that for
+    /// ports.
+    pub fn place(&self) -> Option<Place> {
         let windows = self.node.windows.iter();
-        windows
+        let memory = windows
             .filter(|window| window.space == fdt::pci::Space::Memory32)
             .find(|window| window.bus == window.cpu.start)
-            .map(|window| window.cpu.clone())
+            .map(|window| window.cpu.clone())?;
+        let ports = self.ports_window().map_or(0..0, |window| {
+            let end = window.bus + (window.cpu.end - window.cpu.start);
+            // Address 0 means "not assigned", and the lowest ports are a PC's own.
+            window.bus.max(FIRST_PORT)..end.min(1 << 16)
+        });
+        Some(Place { memory, ports })
+    }
+
+    fn ports_window(&self) -> Option<&fdt::pci::Window> {
+        self.node.windows.iter().find(|window| window.space == fdt::pci::Space::Io)
+    }
+
+    /// Ports as the CPU reaches them: memory that the bridge turns into I/O cycles.
+    pub fn ports(&self, ports: Range<u16>) -> Option<Ports> {
+        let window = self.ports_window()?;
+        let start = window.cpu.start + u64::from(ports.start).checked_sub(window.bus)?;
+        let end = start + u64::from(ports.end.checked_sub(ports.start)?);
+        if end > window.cpu.end {
+            return None;
+        }
+        MappedRegisters::map(start..end).ok()
     }
 
     pub fn line(&self, device: u8, pin: u8, _: u8) -> Option<(u32, Trigger)> {

@@ -4,7 +4,8 @@ use core::ops::Range;
 
 use x86_64::instructions::port::Port;
 
-use super::super::pci::{Address, Configuration};
+use super::super::pci::{Address, Configuration, Place};
+use super::super::ports::PortRegisters;
 use crate::arch::Trigger;
 
 /// Configuration mechanism 1 of the PCI specification, 3.2.2.3.2.
@@ -42,6 +43,9 @@ impl Configuration for Space {
 /// Nobody describes it: it is asked.
 pub type Description = ();
 
+/// Registers in I/O space.
+pub type Ports = PortRegisters;
+
 /// How INTx pins reach the IOAPIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wiring {
@@ -75,8 +79,14 @@ impl Wiring {
         0..256
     }
 
-    pub fn place(&self) -> Option<Range<u64>> {
+    pub fn place(&self) -> Option<Place> {
         None
+    }
+
+    pub fn ports(&self, ports: Range<u16>) -> Option<Ports> {
+        // SAFETY: `ports` are a BAR's, assigned by firmware; what the device does with memory is its
+        // driver's affair, as everywhere.
+        Some(unsafe { PortRegisters::new(ports) })
     }
 
     pub fn line(&self, device: u8, pin: u8, written: u8) -> Option<(u32, Trigger)> {

@@ -2,7 +2,7 @@
 //! [`Configuration`] space, so that it runs on the host against a made-up one.
 //!
 //! Where firmware has been, its assignments stand. Where none has (aarch64 started by `-kernel`), buses are
-//! numbered and memory BARs placed here; I/O BARs are left alone, no driver needs them there.
+//! numbered and BARs placed here, those of ports on the root bus only: a bridge's window for ports stays shut.
 //!
 //! A device may answer anything: loops in capability lists, bridges behind bridges without end and absurd
 //! BARs are bounded. [PCI] is "PCI Local Bus Specification", revision 3.0; [BRIDGE] "PCI-to-PCI Bridge
@@ -124,12 +124,21 @@ pub struct MsiX {
     pub vectors: u16,
 }
 
-/// Finds every function on these buses, root bus first, depth first. `place`: memory to put BARs in,
-/// where firmware has not.
+/// Room for BARs on the bus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Memory below 4 GiB.
+    pub memory: Range<u64>,
+    /// Ports. Empty: the bridge has none.
+    pub ports: Range<u64>,
+}
+
+/// Finds every function on these buses, root bus first, depth first. `place`: where to put BARs, where
+/// firmware has not.
 pub fn scan(
     space: &mut dyn Configuration,
     buses: Range<u16>,
-    place: Option<Range<u64>>,
+    place: Option<Place>,
 ) -> Vec<Function> {
     let mut scan = Scan {
         space,
@@ -148,8 +157,8 @@ struct Scan<'a> {
     last_bus: u8,
     /// The highest bus number in use; the next bridge gets the one after.
     next_bus: u8,
-    /// What is left of the memory for BARs.
-    place: Option<Range<u64>>,
+    /// What is left of the room for BARs.
+    place: Option<Place>,
     found: Vec<Function>,
 }
 
@@ -185,11 +194,18 @@ impl Scan<'_> {
         let mut bars = read_bars(self.space, address);
         let mut index = 0;
         while index < 6 {
-            if let (Some(place), Some(Bar::Memory { address: at, size, .. })) =
-                (&mut self.place, &mut bars[index])
-            {
-                *at = take(place, *size, *size).unwrap_or(0);
-                write_bar(self.space, address, index, *at, bars[index]);
+            match (&mut self.place, &mut bars[index]) {
+                (Some(place), Some(Bar::Memory { address: at, size, .. })) => {
+                    *at = take(&mut place.memory, *size, *size).unwrap_or(0);
+                    write_bar(self.space, address, index, *at, bars[index]);
+                }
+                (Some(place), Some(Bar::Io { address: at, size })) if above.is_none() => {
+                    let size = u64::from(*size);
+                    let port = take(&mut place.ports, size, size).unwrap_or(0);
+                    *at = u32::try_from(port).unwrap_or(0);
+                    write_bar(self.space, address, index, port, bars[index]);
+                }
+                _ => {}
             }
             index +=
                 if matches!(bars[index], Some(Bar::Memory { wide: true, .. })) { 2 } else { 1 };
@@ -257,9 +273,9 @@ impl Scan<'_> {
 
     /// Moves to where a bridge's window may start, and says where that is.
     fn align_place(&mut self) -> u64 {
-        let Some(place) = &mut self.place else { return 0 };
-        place.start = place.start.next_multiple_of(WINDOW).min(place.end);
-        place.start
+        let Some(Place { memory, .. }) = &mut self.place else { return 0 };
+        memory.start = memory.start.next_multiple_of(WINDOW).min(memory.end);
+        memory.start
     }
 }
 
@@ -344,7 +360,6 @@ impl Function {
     }
 
     /// The ports behind a BAR, if it is of ports and was given an address. No machine has more than 64 Ki.
-    #[cfg(any(test, target_arch = "x86_64"))]
     pub fn ports(&self, bar: u8) -> Option<Range<u16>> {
         match self.bars.get(usize::from(bar))? {
             Some(Bar::Io { address, size }) if *address != 0 => {

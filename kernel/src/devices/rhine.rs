@@ -35,11 +35,7 @@ pub(super) fn add(
     for (offset, bits) in chip.configuration_bits() {
         function.set_bits(&mut space, *offset, *bits);
     }
-    #[cfg(target_arch = "x86_64")]
-    if let Some(ports) = function.ports(0) {
-        // SAFETY: firmware gave the ports to this function, which is a Rhine: it reaches the rings and
-        // buffers its driver names.
-        let ports = unsafe { crate::bus::ports::PortRegisters::new(ports) };
+    if let Some(ports) = host.ports(function, 0) {
         return bring_up(ports, chip, function, line, trigger, fallback_mac, checksums);
     }
     // Where there are no ports the memory BAR must do; a card whose EEPROM leaves it switched off cannot

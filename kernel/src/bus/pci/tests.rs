@@ -118,11 +118,13 @@ fn card() -> Model {
     Model::endpoint(0x1af4, 0x1041).memory(1, 4096).wide(4, 16384).pin(1, 10)
 }
 
-const PLACE: Range<u64> = 0x1000_0000..0x3eff_0000;
+fn place() -> Option<Place> {
+    Some(Place { memory: 0x1000_0000..0x3eff_0000, ports: 0x1000..0x1_0000 })
+}
 
 #[test]
 fn empty_bus_has_no_functions() {
-    assert_eq!(scan(&mut space(Machine::default()), 0..256, Some(PLACE)), []);
+    assert_eq!(scan(&mut space(Machine::default()), 0..256, place()), []);
 }
 
 #[test]
@@ -132,12 +134,12 @@ fn bars_are_placed_where_there_was_no_firmware() {
         .with(2, 0, card().ports(0, 32))
         .with(3, 0, card());
     let mut space = space(machine);
-    let found = scan(&mut space, 0..256, Some(PLACE));
+    let found = scan(&mut space, 0..256, place());
     assert_eq!(found.len(), 3);
     let card = &found[1];
     assert_eq!((card.vendor, card.device, card.class), (0x1af4, 0x1041, 0x02_0000));
     assert_eq!(card.pin, Some((2, 1)));
-    assert_eq!(card.bars[0], Some(Bar::Io { address: 0, size: 32 }));
+    assert_eq!(card.ports(0), Some(0x1000..0x1020));
     assert_eq!(card.memory(1), Some(0x1000_0000..0x1000_1000));
     assert_eq!(card.memory(4), Some(0x1000_4000..0x1000_8000));
     assert_eq!(card.bars[5], None, "the upper half is not a BAR of its own");
@@ -146,6 +148,29 @@ fn bars_are_placed_where_there_was_no_firmware() {
     assert_eq!(space.read(card.address, 0x20), 0x1000_400c);
     assert_eq!(space.read(card.address, 0x24), 0);
     assert_eq!(space.0.borrow().violations, 0);
+}
+
+#[test]
+fn ports_are_placed_on_the_root_bus_while_there_are_any() {
+    let legacy = || Model::endpoint(0x1106, 0x3053).ports(0, 256).memory(1, 256);
+    let machine = Machine::default()
+        .with(1, 0, legacy())
+        .with(2, 0, legacy())
+        .with_bridge(3, Model::bridge(), Machine::default().with(0, 0, legacy()))
+        .with(4, 0, Model::endpoint(1, 1).ports(0, 128));
+    let mut space = space(machine);
+    let room = Place { memory: 0x1000_0000..0x1100_0000, ports: 0x1000..0x1200 };
+    let found = scan(&mut space, 0..256, Some(room));
+    assert_eq!(found[0].ports(0), Some(0x1000..0x1100));
+    assert_eq!(found[1].ports(0), Some(0x1100..0x1200));
+    assert_eq!(found[2].ports(0), None, "behind a bridge");
+    assert_eq!(found[3].ports(0), None, "none left");
+    assert_eq!(found[0].ports(1), None, "memory");
+    assert_eq!(space.read(found[1].address, 0x10), 0x1101);
+    found[1].enable(&mut space, true);
+    assert_eq!(space.read(found[1].address, 4) & 7, 7);
+    found[3].enable(&mut space, true);
+    assert_eq!(space.read(found[3].address, 4) & 7, 6);
 }
 
 #[test]
@@ -169,7 +194,7 @@ fn bar_without_room_stays_unassigned() {
     let machine = Machine::default()
         .with(1, 0, Model::endpoint(0x1234, 1).wide(0, 1 << 40).memory(2, 4096))
         .with(2, 0, Model::endpoint(0x1234, 2).memory(0, 1 << 31));
-    let found = scan(&mut space(machine), 0..256, Some(PLACE));
+    let found = scan(&mut space(machine), 0..256, place());
     assert_eq!(found[0].memory(0), None);
     assert_eq!(found[0].memory(2), Some(0x1000_0000..0x1000_1000));
     assert_eq!(found[1].memory(0), None);
@@ -179,10 +204,10 @@ fn bar_without_room_stays_unassigned() {
 fn functions_beyond_the_first_only_where_announced() {
     let mut first = card();
     let two = Machine::default().with(1, 0, first.clone()).with(1, 3, card());
-    assert_eq!(scan(&mut space(two), 0..256, Some(PLACE)).len(), 1);
+    assert_eq!(scan(&mut space(two), 0..256, place()).len(), 1);
     first.words[3] |= 1 << 23;
     let two = Machine::default().with(1, 0, first).with(1, 3, card());
-    let found = scan(&mut space(two), 0..256, Some(PLACE));
+    let found = scan(&mut space(two), 0..256, place());
     assert_eq!(found[1].address, Address { bus: 0, device: 1, function: 3 });
 }
 
@@ -195,7 +220,7 @@ fn buses_behind_bridges_are_numbered_windowed_and_their_pins_rotated() {
         .with_bridge(4, Model::bridge(), Machine::default())
         .with(5, 0, card());
     let mut space = space(machine);
-    let found = scan(&mut space, 0..256, Some(PLACE));
+    let found = scan(&mut space, 0..256, place());
     let places: Vec<_> = found.iter().map(|f| (f.address.bus, f.address.device)).collect();
     assert_eq!(places, [(1, 0), (2, 3), (0, 5)]);
     // [BRIDGE 9.1]: device 0, INTA behind device 1 is INTA there; device 3's behind device 2 turns by
@@ -241,7 +266,7 @@ fn bridges_that_go_in_circles_are_left() {
         fn write(&mut self, _: Address, _: u8, _: u32) {}
     }
     assert_eq!(scan(&mut Mirror, 0..256, None), []);
-    assert_eq!(scan(&mut Mirror, 0..4, Some(PLACE)), []);
+    assert_eq!(scan(&mut Mirror, 0..4, place()), []);
 }
 
 #[test]
@@ -256,7 +281,7 @@ fn a_bus_full_of_nonsense_ends() {
         fn write(&mut self, _: Address, _: u8, _: u32) {}
     }
     for seed in 0..50 {
-        for place in [None, Some(PLACE)] {
+        for place in [None, place()] {
             let mut noise = Noise(seed.into());
             let found = scan(&mut noise, 0..8, place);
             assert!(found.len() <= MAX_FUNCTIONS);
@@ -278,7 +303,7 @@ fn msi_x_is_read_where_it_fits() {
     model.words[0x9c / 4] = 0x0000_0801; // BAR 1, offset 0x800
     model.words[0x84 / 4] = 0x0014_0009;
     let mut space = space(Machine::default().with(2, 0, model));
-    let found = scan(&mut space, 0..256, Some(PLACE)).remove(0);
+    let found = scan(&mut space, 0..256, place()).remove(0);
     assert_eq!(found.capabilities(&space), Some(vec![(0x11, 0x98), (9, 0x84)]));
     let msi_x = found.msi_x(&space).unwrap();
     assert_eq!((msi_x.bar, msi_x.table, msi_x.vectors), (1, 0x800, 3));
