@@ -209,7 +209,6 @@ impl Stack {
         let lost: Vec<IpAddr> = old.iter().filter(gone).map(|cidr| cidr.address).collect();
         if !new.is_empty() {
             self.ntp.way_opened(now);
-            self.resolver.way_opened(now);
         }
         for cidr in new {
             log::info!("{}: {cidr}", interface.name);

@@ -226,11 +226,6 @@ impl Resolver {
             return;
         }
         self.servers = new;
-        self.way_opened(now);
-    }
-
-    /// There is a way to the servers that was not there before: lookups under way ask anew.
-    pub fn way_opened(&mut self, now: Instant) {
         for half in self.lookups.iter_mut().flat_map(|lookup| &mut lookup.halves) {
             if let Half::Asking(ask) = half {
                 ask.attempt = 0;
