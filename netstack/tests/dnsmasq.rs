@@ -192,6 +192,11 @@ fn dnsmasq_gives_addresses_names_and_time() {
     assert!(unix_ns.abs_diff(here) < 500_000_000, "{unix_ns} against {here}");
 
     let counters = lab.counters();
-    assert_eq!((counters["dhcp_invalid"], counters["nd_invalid_advertisements"]), (0, 0));
-    assert_eq!((counters["dns_malformed"], counters["dns_timeouts"]), (0, 0), "{counters:?}");
+    assert_eq!(counters["dhcp_invalid"], 0, "{counters:?}");
+    // While the host's link-local address is tentative dnsmasq advertises from another, which no host
+    // may take (RFC 4861, 6.1.2).
+    assert!(counters["nd_invalid_advertisements"] <= 1, "{counters:?}");
+    // A query may be repeated on a busy machine; what comes back must be understood.
+    assert_eq!((counters["dns_malformed"], counters["dns_failures"]), (0, 0), "{counters:?}");
+    assert!(counters["dns_timeouts"] <= 2, "{counters:?}");
 }
