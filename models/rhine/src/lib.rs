@@ -13,6 +13,7 @@
 // Sources are cited in brackets, which rustdoc takes for links.
 #![allow(rustdoc::broken_intra_doc_links)]
 
+mod access;
 mod checksum;
 mod chip;
 mod device;
