@@ -361,6 +361,8 @@ impl Stack {
         let Some(Slot::Flow(flow)) = slots.at_mut(index) else { return };
         let Some(interface) = interfaces.get_mut(flow.interface) else { return };
         let quiet = flow.is_quiet();
+        // Something is held back, and another turn is coming for it.
+        let mut unsaid = false;
         if quiet && flow.unacknowledged > 0 {
             // smoltcp's own timer for this started with the segment, at about the same time.
             timers.arm_earlier(index, now + ACK_DELAY);
@@ -388,9 +390,17 @@ impl Stack {
                 match due {
                     None => break,
                     // Its end is ours to decide: smoltcp would throw unread bytes away.
-                    Some(at) if at != Instant::ZERO && flow.state() == State::TimeWait => break,
+                    Some(at)
+                        if flow.state() == State::TimeWait
+                            && at >= flow.last_heard + Duration::from_secs(1) =>
+                    {
+                        break;
+                    }
                     Some(at) if at > now => {
                         timers.arm_earlier(index, at);
+                        // An acknowledgement held back has to go out before the flow becomes a TIME-WAIT
+                        // record, which could only repeat the older one.
+                        unsaid = true;
                         break;
                     }
                     Some(_) => {}
@@ -424,6 +434,7 @@ impl Stack {
                         flow.blocked = true;
                         interface.blocked.push_back(index);
                     }
+                    unsaid = true;
                     break;
                 }
                 if sent == 0 && step == Step::Ask {
@@ -435,6 +446,9 @@ impl Stack {
                     }
                 }
             }
+        }
+        if unsaid && flow.phase == Phase::Orphan && flow.state() == State::TimeWait {
+            return;
         }
         self.settle(index, None, told, now);
     }
