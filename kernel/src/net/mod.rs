@@ -12,7 +12,9 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use trireme_netstack::ipconfig::Plan;
-use trireme_netstack::{Config, Error, Event, Instant, QueryId, SocketId, Stack};
+use trireme_netstack::{
+    Config, Error, Event, Instant, Kind, QueryId, SocketId, SocketInfo, SocketState, Stack,
+};
 use trireme_nic::Nic;
 
 use crate::arguments::Arguments;
@@ -42,6 +44,9 @@ pub use socket::{
 /// While frames are left over after a turn, the next comes after this long at the latest, in nanoseconds: the
 /// program is to have the CPU in between, or a flood could keep it away for ever.
 const BREATH_NS: u64 = 100_000;
+
+/// How long a program that ends may keep its machine for the sake of its connections, in nanoseconds.
+const FAREWELL_NS: u64 = 2_000_000_000;
 
 const NEVER: u64 = u64::MAX;
 
@@ -148,6 +153,23 @@ pub fn turn() {
             interrupt::unmask(Source::Network);
         }
     });
+}
+
+/// Waits until peers have acknowledged what was sent to them and the connections closed, but no longer than
+/// [`FAREWELL_NS`]: elsewhere a system outlives its programs and does this in the background.
+pub fn drain() {
+    let busy = |socket: &SocketInfo| {
+        let closing = matches!(
+            socket.state,
+            SocketState::FinWait1 | SocketState::Closing | SocketState::LastAck
+        );
+        socket.kind == Kind::Stream && (closing || socket.unsent > 0)
+    };
+    let _guard = crate::preempt::disable();
+    let end = time::deadline_after(FAREWELL_NS);
+    while time::monotonic_ns() < end && look(|stack| stack.sockets().iter().any(busy)) {
+        thread::block(Some(time::deadline_after(FAREWELL_NS / 200)));
+    }
 }
 
 /// The network's timer has fired, so it is not set any more.
