@@ -219,6 +219,15 @@ impl Stack {
             if syn && self.superseded(index, segment.sequence) {
                 return self.new_segment(interface, key, packet, tcp, headers, now);
             }
+            if let Some(Slot::Flow(flow)) = self.slots.at(index)
+                && let Phase::HalfOpen(listener) = flow.phase
+                && self.cookie_in(&key, headers, now).is_some()
+            {
+                // The peer's first SYN was answered by a cookie, the SYN it repeated by this flow, and
+                // it took the first answer. The other would have it reset.
+                self.drop_half_open(index, listener);
+                return self.new_segment(interface, key, packet, tcp, headers, now);
+            }
             if let Some(Slot::Flow(flow)) = self.slots.at_mut(index) {
                 if flow.wire.ethernet[..6] != headers.source_mac && !flow.waiting {
                     // The way to the peer leads where its segments come from.

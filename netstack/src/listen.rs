@@ -254,6 +254,19 @@ impl Stack {
         self.send_bare(interface, key, headers.source_mac, answer);
     }
 
+    /// The segment size in the cookie a segment acknowledges, if it does acknowledge one.
+    pub(crate) fn cookie_in(&self, key: &FlowKey, headers: &Headers, now: Instant) -> Option<u16> {
+        let (last, ack) = (self.half_open.last_cookie?, headers.tcp?);
+        if now > last + COOKIE_LIFETIME
+            || ack.flags & (tcp_flags::SYN | tcp_flags::RST | tcp_flags::ACK) != tcp_flags::ACK
+        {
+            return None;
+        }
+        let peer_isn = ack.sequence.wrapping_sub(1);
+        let cookie = ack.acknowledgement.wrapping_sub(1);
+        cookie::check(&self.cookie_key, key, peer_isn, cookie, now)
+    }
+
     /// An ACK for a listener without a connection: the answer to a cookie? Makes the connection, and
     /// gives it the ACK. False: it is not.
     pub(crate) fn cookie_ack(
@@ -265,19 +278,11 @@ impl Stack {
         headers: &Headers,
         now: Instant,
     ) -> bool {
-        let (Some(last), Some(ack)) = (self.half_open.last_cookie, headers.tcp) else {
+        let (Some(ack), Some(segment)) = (headers.tcp, self.cookie_in(&key, headers, now)) else {
             return false;
         };
-        if now > last + COOKIE_LIFETIME
-            || ack.flags & (tcp_flags::SYN | tcp_flags::RST | tcp_flags::ACK) != tcp_flags::ACK
-        {
-            return false;
-        }
         let peer_isn = ack.sequence.wrapping_sub(1);
         let cookie = ack.acknowledgement.wrapping_sub(1);
-        let Some(segment) = cookie::check(&self.cookie_key, &key, peer_isn, cookie, now) else {
-            return false;
-        };
         if let Some(Slot::Listener(state)) = self.slots.at(listener)
             && state.queue.len() >= state.backlog
         {

@@ -330,6 +330,31 @@ fn a_handshake_with_data_on_the_cookie_s_ack() {
 }
 
 #[test]
+fn a_syn_repeated_after_its_cookie_does_not_spoil_it() {
+    let mut host = Host::new();
+    let listener = host.listen();
+    for n in 0..256u32 {
+        host.segment_from([10, 0, 1, n as u8], 1000, n, 0, SYN, &[]);
+    }
+    host.segments();
+    host.segment(5000, 1000, 0, SYN, &[]);
+    let cookie = host.segments().pop().unwrap();
+    assert_eq!(host.stack.statistics().cookies_sent, 1);
+    // One of the others gives up, and there is room for the SYN that was on its way again.
+    host.segment_from([10, 0, 1, 7], 1000, 8, 0, RST, &[]);
+    host.segment(5000, 1000, 0, SYN, &[]);
+    let other = host.segments().pop().unwrap();
+    assert_ne!(other.sequence, cookie.sequence);
+    // The peer took the first answer.
+    host.segment(5000, 1001, cookie.sequence.wrapping_add(1), ACK, &[]);
+    host.segment(5000, 1001, cookie.sequence.wrapping_add(1), ACK | PSH, b"first");
+    assert!(host.segments().iter().all(|segment| segment.flags & RST == 0));
+    let (id, _) = host.stack.accept(listener, host.now).unwrap();
+    assert_eq!(host.stack.recv(id, &mut [0; 9], false, host.now), Ok(5));
+    assert_eq!(host.stack.accept(listener, host.now), Err(Error::WouldBlock));
+}
+
+#[test]
 fn a_listener_says_when_a_peer_was_left_outside() {
     // Room for twenty connections or so.
     let mut host = Host::with(Abilities::default(), 128 << 10);
