@@ -21,7 +21,57 @@ pvh_start:
     rdtsc
     mov dword ptr [boot_tsc], eax
     mov dword ptr [boot_tsc + 4], edx
-    mov esp, offset __boot_stack_top
+
+    // Is there memory where the image lies? A loader does not say that it wrote into nothing, and nothing beyond
+    // this page may be touched before that is known. hvm_start_info: version at 4; from version 1, address of the
+    // memory map at 40, its entries' count at 48; an entry: address, size, type (1 is RAM) and 4 spare bytes.
+    cmp dword ptr [esi + 4], 1
+    jb 5f
+    mov edi, dword ptr [esi + 40]
+    mov ecx, dword ptr [esi + 48]
+    test ecx, ecx
+    jz 5f
+3:  cmp dword ptr [edi + 16], 1
+    jne 4f
+    cmp dword ptr [edi + 4], 0
+    jne 4f
+    mov eax, offset __text_start
+    sub eax, dword ptr [edi]
+    jb 4f
+    add eax, offset __image_end
+    sub eax, offset __text_start
+    cmp dword ptr [edi + 12], 0
+    jne 5f
+    cmp eax, dword ptr [edi + 8]
+    jbe 5f
+4:  add edi, 24
+    dec ecx
+    jnz 3b
+    // To the first serial port, which swallows it if it is not there; then status 101, as for a panic, to QEMU's
+    // exit device.
+    mov esi, offset no_memory
+6:  lodsb
+    test al, al
+    jz 8f
+    mov ah, al
+    mov dx, 0x3fd
+    mov ecx, 100000
+7:  in al, dx
+    test al, 0x20
+    loopz 7b
+    mov dx, 0x3f8
+    mov al, ah
+    out dx, al
+    jmp 6b
+8:  mov dx, 0xf4
+    mov al, 101
+    out dx, al
+9:  hlt
+    jmp 9b
+no_memory:
+    .asciz "trireme: too little memory: the image does not fit\r\n"
+
+5:  mov esp, offset __boot_stack_top
 
     // 512 blocks of 2 MiB, present, writable.
     mov edi, offset boot_directory
