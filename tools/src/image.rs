@@ -14,8 +14,9 @@ use crate::{archive, elf, workspace};
 
 /// The profile images are built with, given on the command line so that it holds for applications outside this
 /// repository too. One LTO unit of application, `std` and kernel; line tables for backtraces stay in the ELF file.
-const PROFILE: [&str; 6] = [
+const PROFILE: [&str; 7] = [
     "profile.appliance.inherits=\"release\"",
+    "profile.appliance.opt-level=2",
     "profile.appliance.lto=\"fat\"",
     "profile.appliance.codegen-units=1",
     "profile.appliance.panic=\"abort\"",
@@ -119,7 +120,7 @@ fn kernel(arch: Arch, archive: Option<&Path>) -> Result<PathBuf> {
 fn cargo(verb: &str, arch: Arch, archive: Option<&Path>) -> Command {
     let mut cargo = workspace::cargo();
     cargo.args([verb, "--profile=appliance", "--message-format=json-render-diagnostics"]);
-    cargo.args(["-Zbuild-std=std,panic_abort", "--target", arch.target()]);
+    cargo.arg("-Zbuild-std=std,panic_abort").args(arch.target_arguments(&workspace::root()));
     for setting in PROFILE {
         cargo.args(["--config", setting]);
     }

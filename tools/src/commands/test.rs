@@ -50,7 +50,8 @@ fn form() -> Result<()> {
     stage("lints", cargo().args(["clippy", "--workspace", "--all-targets"]).args(deny))?;
     for arch in Arch::ALL {
         let mut clippy = cargo();
-        clippy.args(["clippy", "-Zbuild-std=std,panic_abort", "--target", arch.target()]);
+        clippy.args(["clippy", "-Zbuild-std=std,panic_abort"]);
+        clippy.args(arch.target_arguments(&root()));
         clippy.env("RUSTC_BOOTSTRAP", "1");
         stage(
             &format!("lints on {}", arch.target()),
