@@ -360,7 +360,6 @@ impl Function {
     }
 
     /// The ports behind a BAR, if it is of ports and was given an address. No machine has more than 64 Ki.
-    #[cfg(target_arch = "x86_64")]
     pub fn ports(&self, bar: u8) -> Option<Range<u16>> {
         match self.bars.get(usize::from(bar))? {
             Some(Bar::Io { address, size }) if *address != 0 => {
