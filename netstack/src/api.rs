@@ -372,7 +372,8 @@ impl Stack {
     fn has_read(&mut self, index: u32, read: usize, now: Instant) {
         let Some(flow) = self.flow_mut(index) else { return };
         flow.read += read;
-        if flow.read >= flow.engine.ring() / 4 {
+        // After the peer's end, `finish` says when a read has uncovered it.
+        if flow.read >= flow.engine.ring() / 4 || flow.state() != State::Established {
             self.finish(index, now);
         } else {
             flow.reported = flow.readiness();
