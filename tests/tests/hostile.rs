@@ -58,13 +58,13 @@ fn malformed_frames_do_not_stop_the_server(
     still_serves(&machine, &mut guest);
 }
 
-#[rstest]
-fn syn_flood_does_not_keep_clients_out(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+/// httpd with the files of its image in 32 MiB, once it answers; and the address of a small file.
+fn small_server(arch: Arch) -> (Guest, String) {
     let mut machine = machine_on_tap(arch);
     machine.initrd = None;
     machine.memory = 32;
     let url = format!("{}/1k", address(&machine));
-    let mut guest = Guest::boot(&machine);
+    let guest = Guest::boot(&machine);
     curl(
         &[
             "--retry",
@@ -80,6 +80,12 @@ fn syn_flood_does_not_keep_clients_out(#[values(Arch::X86_64, Arch::Aarch64)] ar
         ],
         LIMIT,
     );
+    (guest, url)
+}
+
+#[rstest]
+fn syn_flood_does_not_keep_clients_out(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+    let (mut guest, url) = small_server(arch);
     let flood = thread::spawn(|| script("syn_flood.py", &[TAP, "50000"]));
     for _ in 0..10 {
         let code = curl(&["-m", "20", "-o", "/dev/null", "-w", "%{http_code}", &url], LIMIT);
@@ -130,26 +136,7 @@ fn idle_and_slow_clients_leave_room_for_others(#[values(Arch::X86_64, Arch::Aarc
 /// A connection each, closed by the server: 20,000 TIME-WAITs must not fill 32 MiB.
 #[rstest]
 fn closed_connections_use_bounded_memory(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
-    let mut machine = machine_on_tap(arch);
-    machine.initrd = None;
-    machine.memory = 32;
-    let url = format!("{}/1k", address(&machine));
-    let mut guest = Guest::boot(&machine);
-    curl(
-        &[
-            "--retry",
-            "60",
-            "--retry-delay",
-            "1",
-            "--retry-connrefused",
-            "--connect-timeout",
-            "2",
-            "-o",
-            "/dev/null",
-            &url,
-        ],
-        LIMIT,
-    );
+    let (mut guest, url) = small_server(arch);
     let ab = succeed(
         "ab",
         &["-q", "-n", "10000", "-c", "50", "-s", "20", &url],
