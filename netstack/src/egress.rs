@@ -116,7 +116,14 @@ impl Egress {
             _ => Transport::Udp,
         };
         let link_len = LINK_LEN as u8;
-        let shape = FrameShape { len: frame_len, link_len, network, transport, segment: None };
+        let shape = FrameShape {
+            len: frame_len,
+            link_len,
+            tagged: false,
+            network,
+            transport,
+            segment: None,
+        };
         offload::finish_known(nic, buffer, shape, len - ip_len, &mut self.counters);
         result
     }

@@ -284,6 +284,7 @@ pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
         shape: FrameShape {
             len: frame.len(),
             link_len,
+            tagged: false,
             network: Network::Other,
             transport: Transport::Other,
             segment: None,

@@ -98,7 +98,7 @@ impl Nic for Loopback {
     fn receive(&mut self) -> Option<ReceivedFrame> {
         let buffer = self.queued.pop_front()?;
         let checksum = ReceiveChecksum::Verified { ip: true, transport: true };
-        Some(ReceivedFrame { buffer, checksum, segment: None, slot: 0 })
+        Some(ReceivedFrame { buffer, checksum, segment: None, tag: None, slot: 0 })
     }
 
     fn recycle(&mut self, frame: ReceivedFrame) {
@@ -142,7 +142,12 @@ impl Nic for Loopback {
     }
 
     fn transmit_ability(&self, _: &FrameShape) -> TransmitAbility {
-        TransmitAbility { network_checksum: true, transport_checksum: true, segment: true }
+        TransmitAbility {
+            network_checksum: true,
+            transport_checksum: true,
+            segment: true,
+            tag: false,
+        }
     }
 
     fn max_segmented_frame(&self) -> Option<usize> {

@@ -279,7 +279,7 @@ fn finish_large(
         let network_checksum = ability.network_checksum;
         nic.transmit(
             buffer,
-            &TransmitRequest { shape, network_checksum, transport_checksum: true },
+            &TransmitRequest { shape, network_checksum, transport_checksum: true, tag: None },
         );
         return None;
     }

@@ -40,7 +40,7 @@ fn abilities() -> impl Iterator<Item = TransmitAbility> {
     (0..4).map(|bits| TransmitAbility {
         network_checksum: bits & 1 != 0,
         transport_checksum: bits & 2 != 0,
-        segment: false,
+        ..Default::default()
     })
 }
 

@@ -13,17 +13,26 @@ pub enum Feature {
     Tcp6Segmentation,
     /// The card (or hypervisor) merges received TCP segments.
     LargeReceiveOffload,
+    /// The card takes VLAN tags out of received frames.
+    RxVlanOffload,
+    /// The card inserts VLAN tags into transmitted frames.
+    TxVlanOffload,
+    /// The card drops frames of VLANs it was not told of.
+    RxVlanFilter,
 }
 
 impl Feature {
     /// Every feature, in the order `ethtool -k` lists them.
-    pub const ALL: [Feature; 6] = [
+    pub const ALL: [Feature; 9] = [
         Feature::RxChecksumming,
         Feature::TxChecksumming,
         Feature::ScatterGather,
         Feature::TcpSegmentationOffload,
         Feature::Tcp6Segmentation,
         Feature::LargeReceiveOffload,
+        Feature::RxVlanOffload,
+        Feature::TxVlanOffload,
+        Feature::RxVlanFilter,
     ];
 
     /// The name `ethtool -k` prints.
@@ -35,11 +44,14 @@ impl Feature {
             Feature::TcpSegmentationOffload => "tcp-segmentation-offload",
             Feature::Tcp6Segmentation => "tx-tcp6-segmentation",
             Feature::LargeReceiveOffload => "large-receive-offload",
+            Feature::RxVlanOffload => "rx-vlan-offload",
+            Feature::TxVlanOffload => "tx-vlan-offload",
+            Feature::RxVlanFilter => "rx-vlan-filter",
         }
     }
 
     /// Finds a feature by the long name, or by the short one `ethtool -K` takes (`rx`, `tx`, `sg`,
-    /// `tso`, `lro`).
+    /// `tso`, `lro`, `rxvlan`, `txvlan`).
     pub fn by_name(name: &str) -> Option<Feature> {
         Some(match name {
             "rx" => Feature::RxChecksumming,
@@ -48,6 +60,8 @@ impl Feature {
             "tso" => Feature::TcpSegmentationOffload,
             "tcp6-segmentation" => Feature::Tcp6Segmentation,
             "lro" => Feature::LargeReceiveOffload,
+            "rxvlan" => Feature::RxVlanOffload,
+            "txvlan" => Feature::TxVlanOffload,
             _ => return Feature::ALL.into_iter().find(|f| f.name() == name),
         })
     }

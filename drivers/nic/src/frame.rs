@@ -40,13 +40,37 @@ pub enum Transport {
     Other,
 }
 
+/// IEEE 802.1Q tag control information: what follows the TPID 0x8100 in a tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tci(pub u16);
+
+impl Tci {
+    /// VLAN identifier, 0 to 4095. 0: the tag carries a priority only; 4095 is reserved.
+    pub const fn id(self) -> u16 {
+        self.0 & 0xfff
+    }
+
+    /// Priority code point, 0 to 7.
+    pub const fn priority(self) -> u8 {
+        (self.0 >> 13) as u8
+    }
+
+    /// Drop eligible indicator.
+    pub const fn drop_eligible(self) -> bool {
+        self.0 & 1 << 12 != 0
+    }
+}
+
 /// What a card must know of a frame to decide what it can do for it. No addresses, no payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameShape {
     /// Whole frame in bytes, Ethernet header included, FCS not.
     pub len: usize,
-    /// Bytes before the network header: 14, and 4 for each VLAN or switch tag.
+    /// Bytes before the network header: 14, and 4 for each VLAN or switch tag in the frame.
     pub link_len: u8,
+    /// A VLAN tag goes beside the frame, for the card to insert behind the addresses. It is counted in
+    /// neither `len` nor `link_len`.
+    pub tagged: bool,
     /// Network layer.
     pub network: Network,
     /// Transport layer.
@@ -96,6 +120,9 @@ pub struct TransmitAbility {
     pub transport_checksum: bool,
     /// Cut it into segments (implies both sums, and lengths, ids, sequence numbers and flags).
     pub segment: bool,
+    /// Insert the VLAN tag that goes beside it. False for a shape that is not `tagged`; false for one that
+    /// is: the frame cannot be sent like this, and the tag must be put into it.
+    pub tag: bool,
 }
 
 /// What the card is asked to do for a frame.
@@ -107,12 +134,14 @@ pub struct TransmitRequest {
     pub network_checksum: bool,
     /// Fill in the TCP or UDP checksum (the field holds zero).
     pub transport_checksum: bool,
+    /// Insert this VLAN tag; `Some` exactly if `shape.tagged`.
+    pub tag: Option<Tci>,
 }
 
 impl TransmitRequest {
     /// Send as it is.
     pub const fn plain(shape: FrameShape) -> TransmitRequest {
-        TransmitRequest { shape, network_checksum: false, transport_checksum: false }
+        TransmitRequest { shape, network_checksum: false, transport_checksum: false, tag: None }
     }
 }
 
@@ -149,6 +178,8 @@ pub struct ReceivedFrame {
     pub checksum: ReceiveChecksum,
     /// If the card merged several TCP segments: their payload size each, as far as it told.
     pub segment: Option<NonZeroU16>,
+    /// The VLAN tag, if the card took one out of the frame.
+    pub tag: Option<Tci>,
     /// For the driver: which slot of its ring this is.
     pub slot: u32,
 }

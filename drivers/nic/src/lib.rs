@@ -29,7 +29,7 @@ mod registers;
 
 pub use dma::{Allocation, Buffer, Coherent, DeviceBuffer, Direction, Dma, DmaError};
 pub use feature::{Feature, FeatureError, FeatureState};
-pub use frame::{FrameShape, Network, ReceiveChecksum, ReceivedFrame, Transport};
+pub use frame::{FrameShape, Network, ReceiveChecksum, ReceivedFrame, Tci, Transport};
 pub use frame::{TransmitAbility, TransmitRequest};
 pub use registers::Registers;
 
@@ -45,6 +45,26 @@ pub struct Link {
     pub speed_mbps: u32,
     /// Both directions at once.
     pub full_duplex: bool,
+}
+
+/// IEEE 802.3 flow control in use, as `ethtool -a ethN` shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// Agreed upon with the peer by auto-negotiation.
+    pub autonegotiate: bool,
+    /// PAUSE frames received are obeyed.
+    pub rx: bool,
+    /// PAUSE frames are sent when the receive ring fills.
+    pub tx: bool,
+}
+
+/// Why a card is stopped for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The machine starts anew: the next driver is to find the card awake.
+    Reboot,
+    /// The machine is switched off: the card may sleep, and wake it if asked to.
+    PowerOff,
 }
 
 /// What `ethtool -i ethN` shows, less the bus address, which only the kernel knows.
@@ -94,6 +114,29 @@ pub trait Nic: Send {
 
     /// Sets what is received besides unicast to us and broadcast.
     fn set_receive_filter(&mut self, filter: ReceiveFilter<'_>);
+
+    /// Says of which VLANs frames are wanted, besides untagged ones and those tagged with id 0. A card
+    /// may let more through; the stack checks.
+    fn set_vlans(&mut self, _ids: &[u16]) {}
+
+    /// Flow control in use. `None`: the card has none, or does not say.
+    fn pause(&self) -> Option<Pause> {
+        None
+    }
+
+    /// Is the card to switch the machine on for a magic packet? `None`: it cannot.
+    fn wake_on_lan(&self) -> Option<bool> {
+        None
+    }
+
+    /// Has the card wake the machine for a magic packet, or not, once it is off. False: it cannot.
+    fn set_wake_on_lan(&mut self, _on: bool) -> bool {
+        false
+    }
+
+    /// Stops the card for good: no DMA and no interrupt comes from it afterwards, and nothing but
+    /// dropping it may follow.
+    fn stop(&mut self, _why: Stop) {}
 
     /// Reads and acknowledges the card's interrupt causes, holds further interrupts back, takes sent
     /// buffers home, watches the link and does whatever recovery the card needs. `now_us` is a

@@ -64,7 +64,7 @@ pub fn transmit_ability(
     TransmitAbility {
         network_checksum: true,
         transport_checksum: matches!(shape.transport, Transport::Tcp { .. } | Transport::Udp),
-        segment: false,
+        ..TransmitAbility::default()
     }
 }
 
@@ -79,16 +79,25 @@ mod tests {
         FrameShape {
             len,
             link_len: 14,
+            tagged: false,
             network: Network::Ipv4 { header_len: 20, fragment: false },
             transport: Transport::Tcp { header_len: 20 },
             segment: None,
         }
     }
 
-    const BOTH: TransmitAbility =
-        TransmitAbility { network_checksum: true, transport_checksum: true, segment: false };
-    const NONE: TransmitAbility =
-        TransmitAbility { network_checksum: false, transport_checksum: false, segment: false };
+    const BOTH: TransmitAbility = TransmitAbility {
+        network_checksum: true,
+        transport_checksum: true,
+        segment: false,
+        tag: false,
+    };
+    const NONE: TransmitAbility = TransmitAbility {
+        network_checksum: false,
+        transport_checksum: false,
+        segment: false,
+        tag: false,
+    };
 
     #[test]
     fn only_the_management_chip_and_only_when_switched_on() {

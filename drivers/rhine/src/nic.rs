@@ -359,6 +359,7 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
                 buffer: received.buffer,
                 checksum,
                 segment: None,
+                tag: None,
                 slot: 0,
             });
         }

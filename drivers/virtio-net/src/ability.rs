@@ -58,7 +58,7 @@ pub fn transmit_ability(offloads: TransmitOffloads, shape: &FrameShape) -> Trans
             }
             _ => false,
         };
-    TransmitAbility { network_checksum: false, transport_checksum, segment }
+    TransmitAbility { network_checksum: false, transport_checksum, segment, tag: false }
 }
 
 #[cfg(test)]
@@ -105,6 +105,7 @@ mod tests {
                                 shapes.push(FrameShape {
                                     len,
                                     link_len,
+                                    tagged: false,
                                     network,
                                     transport,
                                     segment,
@@ -164,6 +165,7 @@ mod tests {
         let v4 = FrameShape {
             len: 54 + 2921,
             link_len: 14,
+            tagged: false,
             network: Network::Ipv4 { header_len: 20, fragment: false },
             transport: Transport::Tcp { header_len: 20 },
             segment: NonZeroU16::new(1460),
@@ -172,8 +174,12 @@ mod tests {
             network: Network::Ipv6 { header_len: 40, extension_headers: false, fragment: false },
             ..v4
         };
-        let both =
-            TransmitAbility { network_checksum: false, transport_checksum: true, segment: true };
+        let both = TransmitAbility {
+            network_checksum: false,
+            transport_checksum: true,
+            segment: true,
+            tag: false,
+        };
         assert_eq!(transmit_ability(all, &v4), both);
         assert_eq!(transmit_ability(all, &v6), both);
         let sum = TransmitAbility { segment: false, ..both };

@@ -114,6 +114,7 @@ mod tests {
         FrameShape {
             len: frame().len(),
             link_len: 14,
+            tagged: false,
             network: Network::Ipv4 { header_len: 20, fragment: false },
             transport: Transport::Tcp { header_len: 24 },
             segment: segment.and_then(NonZeroU16::new),
@@ -135,6 +136,7 @@ mod tests {
             shape: shape(None),
             network_checksum: false,
             transport_checksum: true,
+            tag: None,
         };
         let header = emit(&mut bytes, &request, Features::all()).unwrap();
         assert_eq!(header, [1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0]);
@@ -149,6 +151,7 @@ mod tests {
             shape: shape(Some(0x0203)),
             network_checksum: false,
             transport_checksum: true,
+            tag: None,
         };
         let header = emit(&mut bytes, &request, Features::all()).unwrap();
         assert_eq!(header, [1, 1, 58, 0, 0x03, 0x02, 34, 0, 16, 0, 0, 0]);
@@ -161,6 +164,7 @@ mod tests {
             shape: shape(Some(4)),
             network_checksum: false,
             transport_checksum: true,
+            tag: None,
         };
         let mut bytes = frame();
         bytes[47] |= TCP_CWR;
@@ -175,6 +179,7 @@ mod tests {
             shape: shape(None),
             network_checksum: false,
             transport_checksum: true,
+            tag: None,
         };
         assert_eq!(emit(&mut [0; 51], &request, Features::all()), Err(Mismatch));
         let mut other = request;

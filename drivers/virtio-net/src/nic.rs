@@ -336,7 +336,7 @@ impl<H: RingMemory, T: Transport + Send, D: Dma + Send> Nic for VirtioNet<H, T, 
                 on: self.receive_checksums && self.receive_merging,
                 fixed: !(switchable && has(merging)),
             },
-            Feature::ScatterGather => FeatureState::ABSENT,
+            _ => FeatureState::ABSENT,
         }
     }
 
@@ -372,7 +372,7 @@ impl<H: RingMemory, T: Transport + Send, D: Dma + Send> Nic for VirtioNet<H, T, 
                 }
                 self.receive_merging = on;
             }
-            Feature::ScatterGather => return Err(FeatureError::Fixed),
+            _ => return Err(FeatureError::Fixed),
         }
         Ok(())
     }

@@ -362,7 +362,7 @@ fn finish(
         _ => {}
     }
     counters.rx_gso_packets += u64::from(said.segment.is_some());
-    ReceivedFrame { buffer, checksum: said.checksum, segment: said.segment, slot }
+    ReceivedFrame { buffer, checksum: said.checksum, segment: said.segment, tag: None, slot }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ fn plain(len: usize) -> TransmitRequest {
     TransmitRequest::plain(FrameShape {
         len,
         link_len: 14,
+        tagged: false,
         network: Network::Other,
         transport: Transport::Other,
         segment: None,

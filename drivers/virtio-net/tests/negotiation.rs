@@ -14,6 +14,7 @@ fn tcp_shape(len: usize, segment: Option<u16>) -> FrameShape {
     FrameShape {
         len,
         link_len: 14,
+        tagged: false,
         network: Network::Ipv4 { header_len: 20, fragment: false },
         transport: Transport::Tcp { header_len: 20 },
         segment: segment.and_then(NonZeroU16::new),
@@ -55,7 +56,8 @@ fn works_with_every_combination_of_offers() {
             let mut buffer = driver.transmit_buffer(len).unwrap();
             buffer.fill(round as u8);
             let transport_checksum = driver.transmit_ability(&shape).transport_checksum;
-            let request = TransmitRequest { shape, network_checksum: false, transport_checksum };
+            let request =
+                TransmitRequest { shape, network_checksum: false, transport_checksum, tag: None };
             driver.transmit(buffer, &request);
             driver.flush();
             let sent = device.state().transmitted().remove(0);

@@ -13,7 +13,7 @@ fn shape(len: usize, v6: bool, segment: Option<u16>) -> FrameShape {
     };
     let transport = Transport::Tcp { header_len: 20 };
     let segment = segment.and_then(NonZeroU16::new);
-    FrameShape { len, link_len: 14, network, transport, segment }
+    FrameShape { len, link_len: 14, tagged: false, network, transport, segment }
 }
 
 /// A TCP frame whose checksum field is zero.
@@ -88,6 +88,7 @@ fn completed_checksums_are_right() {
                 shape: shape(len, v6, None),
                 network_checksum: false,
                 transport_checksum: true,
+                tag: None,
             };
             send(&mut driver, &frame, &request);
             let sent = device.state().transmitted().remove(0);
@@ -107,7 +108,8 @@ fn segmentation_is_asked_for_as_negotiated() {
     for v6 in [false, true] {
         let shape = shape(40_000, v6, Some(1460));
         assert!(driver.transmit_ability(&shape).segment);
-        let request = TransmitRequest { shape, network_checksum: true, transport_checksum: true };
+        let request =
+            TransmitRequest { shape, network_checksum: true, transport_checksum: true, tag: None };
         send(&mut driver, &tcp(7, 40_000, v6), &request);
         let sent = device.state().transmitted().remove(0);
         let start = if v6 { 54 } else { 34 };
@@ -252,6 +254,7 @@ fn request_beside_the_frame_is_an_error_not_a_send() {
         shape: shape(40, false, None),
         network_checksum: false,
         transport_checksum: true,
+        tag: None,
     };
     send(&mut driver, &[0; 40], &request);
     assert_eq!(counter(&driver, "tx_errors"), 1);

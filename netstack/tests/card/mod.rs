@@ -90,6 +90,7 @@ impl Card {
             network_checksum: true,
             transport_checksum: true,
             segment: shape.segment.is_some(),
+            tag: shape.tagged,
         };
         Card::new(ring, Some(65600), Box::new(all))
     }
@@ -210,7 +211,8 @@ fn segments(frame: &[u8], shape: &FrameShape, size: usize) -> Vec<Vec<u8>> {
             out[network + 4..network + 6].copy_from_slice(&payload_len.to_be_bytes());
         }
         let shape = FrameShape { len, segment: None, ..*shape };
-        let request = TransmitRequest { shape, network_checksum: is_v4, transport_checksum: true };
+        let request =
+            TransmitRequest { shape, network_checksum: is_v4, transport_checksum: true, tag: None };
         out[tcp + 16..tcp + 18].fill(0);
         complete(&mut out, &request);
         out
@@ -251,7 +253,7 @@ impl Nic for Card {
         self.memory.device_write(bus, &frame).unwrap();
         let buffer = lent.to_cpu(&self.memory);
         let checksum = ReceiveChecksum::Unverified;
-        Some(ReceivedFrame { buffer, checksum, segment: None, slot: 0 })
+        Some(ReceivedFrame { buffer, checksum, segment: None, tag: None, slot: 0 })
     }
     fn recycle(&mut self, frame: ReceivedFrame) {
         self.receive_buffers.push(frame.buffer);

@@ -173,7 +173,7 @@ impl Nic for Card {
         let (bytes, checksum) = self.ends.lock().unwrap().towards.pop_front()?;
         let mut buffer = self.buffer(bytes.len());
         buffer.copy_from_slice(&bytes);
-        Some(ReceivedFrame { buffer, checksum, segment: None, slot: 0 })
+        Some(ReceivedFrame { buffer, checksum, segment: None, tag: None, slot: 0 })
     }
     fn recycle(&mut self, frame: ReceivedFrame) {
         self.kept.push(frame.buffer);
@@ -241,6 +241,7 @@ impl Nic for Card {
             network_checksum: false,
             transport_checksum: self.abilities.checksums && sums,
             segment: self.abilities.segmentation,
+            tag: false,
         }
     }
     fn max_segmented_frame(&self) -> Option<usize> {

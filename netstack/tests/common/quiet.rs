@@ -65,7 +65,7 @@ impl Nic for Card {
     fn receive(&mut self) -> Option<ReceivedFrame> {
         let buffer = self.ends.lock().unwrap().towards.pop_front()?;
         let checksum = ReceiveChecksum::Verified { ip: true, transport: true };
-        Some(ReceivedFrame { buffer, checksum, segment: None, slot: 0 })
+        Some(ReceivedFrame { buffer, checksum, segment: None, tag: None, slot: 0 })
     }
     fn recycle(&mut self, frame: ReceivedFrame) {
         self.kept.lock().unwrap().push(frame.buffer);
@@ -91,7 +91,12 @@ impl Nic for Card {
         256
     }
     fn transmit_ability(&self, _: &FrameShape) -> TransmitAbility {
-        TransmitAbility { network_checksum: false, transport_checksum: true, segment: true }
+        TransmitAbility {
+            network_checksum: false,
+            transport_checksum: true,
+            segment: true,
+            tag: false,
+        }
     }
     fn max_segmented_frame(&self) -> Option<usize> {
         Some(65_549)

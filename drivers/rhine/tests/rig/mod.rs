@@ -238,6 +238,7 @@ pub fn request(nic: &impl Nic, frame: &[u8]) -> TransmitRequest {
         shape,
         network_checksum: ability.network_checksum,
         transport_checksum: ability.transport_checksum,
+        tag: None,
     }
 }
 
@@ -250,7 +251,7 @@ pub fn shape(frame: &[u8], segment: Option<NonZeroU16>) -> FrameShape {
         (true, 17) => (ipv4_network(), Transport::Udp),
         (true, _) => (ipv4_network(), Transport::Other),
     };
-    FrameShape { len: frame.len(), link_len: 14, network, transport, segment }
+    FrameShape { len: frame.len(), link_len: 14, tagged: false, network, transport, segment }
 }
 
 fn ipv4_network() -> Network {
