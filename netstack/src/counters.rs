@@ -41,6 +41,8 @@ pub struct Counters {
     pub tx_dropped_no_buffer: u64,
     /// Frames lost because they could not be taken apart: a fault of ours.
     pub tx_dropped_malformed: u64,
+    /// TCP segments sent again: of data, SYN or FIN, not counting probes of idle connections.
+    pub tx_tcp_retransmits: u64,
 
     /// Frames whose transport sum the card had verified.
     pub rx_csum_hw: u64,
@@ -98,6 +100,7 @@ impl Counters {
         visit("tx_gso_waits", self.tx_gso_waits);
         visit("tx_dropped_no_buffer", self.tx_dropped_no_buffer);
         visit("tx_dropped_malformed", self.tx_dropped_malformed);
+        visit("tx_tcp_retransmits", self.tx_tcp_retransmits);
         visit("rx_csum_hw", self.rx_csum_hw);
         visit("rx_csum_complete", self.rx_csum_complete);
         visit("rx_csum_partial", self.rx_csum_partial);

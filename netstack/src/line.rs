@@ -65,9 +65,12 @@ fn be32(bytes: &[u8], at: usize) -> u32 {
 }
 
 impl Wire {
-    /// Translates a packet smoltcp wrote, from the IP header on, to the wire's terms.
+    /// Translates a packet smoltcp wrote, from the IP header on, to the wire's terms. Returns how many of the
+    /// segments it will be cut into repeat something that is still unacknowledged: smoltcp tells nobody.
+    ///
+    /// A keepalive probe is below what is acknowledged, so it is none; a zero-window probe after the first is one.
     #[inline]
-    fn outgoing(&mut self, packet: &mut [u8]) {
+    fn outgoing(&mut self, packet: &mut [u8]) -> u32 {
         let at = usize::from(self.ip_len);
         let payload = packet.len() - at;
         let tcp = &mut packet[at..];
@@ -91,11 +94,26 @@ impl Wire {
             u32::from(flags & tcp_flags::SYN != 0) + u32::from(flags & tcp_flags::FIN != 0);
         let end = sequence.wrapping_add((payload - header) as u32 + control);
         self.last_to = end;
+        let repeated = match before(sequence, self.sent_to) {
+            true => self.repeated(sequence, end),
+            false => 0,
+        };
         if before(self.sent_to, end) {
             self.sent_to = end;
         }
         if flags & tcp_flags::ACK != 0 {
             self.acknowledged = be32(tcp, 8);
+        }
+        repeated
+    }
+
+    /// Segments in the part of `sequence..end` that is out already and not acknowledged.
+    fn repeated(&self, sequence: u32, end: u32) -> u32 {
+        let from = if before(sequence, self.heard_to) { self.heard_to } else { sequence };
+        let to = if before(self.sent_to, end) { self.sent_to } else { end };
+        match before(from, to) {
+            true => to.wrapping_sub(from).div_ceil(u32::from(self.segment.max(1))),
+            false => 0,
         }
     }
 
@@ -236,15 +254,18 @@ impl TxToken for Transmit<'_> {
         let room = usize::from(wire.ip_len) + 20 + usize::from(wire.segment);
         let segment = if len > room { NonZeroU16::new(wire.segment) } else { None };
         let ethernet = wire.ethernet;
+        let mut repeated = 0;
         let write = |packet: &mut [u8]| {
             let result = f(packet);
-            wire.outgoing(packet);
+            repeated = wire.outgoing(packet);
             result
         };
-        match segment {
+        let result = match segment {
             None => self.egress.send_plain(self.nic, &ethernet, len, true, write),
             segment => self.egress.send(self.nic, Some(&ethernet), len, segment, write),
-        }
+        };
+        self.egress.counters.tx_tcp_retransmits += u64::from(repeated);
+        result
     }
 
     /// Not asked: smoltcp sets it for IPv4 only, and the flow knows better.

@@ -118,31 +118,24 @@ impl Stack {
         all
     }
 
+    /// Visits every socket's kind and state, and what remains of connections: counts them without making a list.
+    pub fn socket_states(&self, visit: &mut dyn FnMut(Kind, SocketState)) {
+        for (_, slot) in self.slots.iter() {
+            let (kind, state) = state_of(slot);
+            visit(kind, state);
+        }
+        (0..self.time_wait.len()).for_each(|_| visit(Kind::Stream, SocketState::TimeWait));
+    }
+
     fn info(&self, id: SocketId) -> Option<SocketInfo> {
-        let (kind, state, received, unsent) = match self.slots.get(id)? {
-            Slot::Fresh(_) => (Kind::Stream, SocketState::Closed, 0, 0),
-            Slot::Listener(state) => (Kind::Stream, SocketState::Listen(state.queue.len()), 0, 0),
-            Slot::Flow(flow) => {
-                let state = match flow.state() {
-                    State::Closed | State::Listen => SocketState::Closed,
-                    State::SynSent => SocketState::SynSent,
-                    State::SynReceived => SocketState::SynReceived,
-                    State::Established => SocketState::Established,
-                    State::FinWait1 => SocketState::FinWait1,
-                    State::FinWait2 => SocketState::FinWait2,
-                    State::CloseWait => SocketState::CloseWait,
-                    State::Closing => SocketState::Closing,
-                    State::LastAck => SocketState::LastAck,
-                    State::TimeWait => SocketState::TimeWait,
-                };
-                let socket = flow.socket();
-                (Kind::Stream, state, socket.recv_queue(), socket.send_queue())
-            }
-            Slot::Datagram(socket) => {
-                (Kind::Datagram, SocketState::Datagram, socket.queue.next_len(), 0)
-            }
+        let slot = self.slots.get(id)?;
+        let (kind, state) = state_of(slot);
+        let (received, unsent) = match slot {
+            Slot::Fresh(_) | Slot::Listener(_) => (0, 0),
+            Slot::Flow(flow) => (flow.socket().recv_queue(), flow.socket().send_queue()),
+            Slot::Datagram(socket) => (socket.queue.next_len(), 0),
         };
-        let peer = match self.slots.get(id)? {
+        let peer = match slot {
             Slot::Flow(flow) if flow.phase == Phase::Connecting => {
                 Some(SocketAddr::new(presented(flow.key.remote, Family::V4), flow.key.remote_port))
             }
@@ -236,5 +229,28 @@ impl Stack {
         visit("ntp_mismatched", ntp.mismatched);
         visit("ntp_refused", ntp.refused);
         visit("ntp_steps", ntp.steps);
+    }
+}
+
+fn state_of(slot: &Slot) -> (Kind, SocketState) {
+    match slot {
+        Slot::Fresh(_) => (Kind::Stream, SocketState::Closed),
+        Slot::Listener(state) => (Kind::Stream, SocketState::Listen(state.queue.len())),
+        Slot::Flow(flow) => {
+            let state = match flow.state() {
+                State::Closed | State::Listen => SocketState::Closed,
+                State::SynSent => SocketState::SynSent,
+                State::SynReceived => SocketState::SynReceived,
+                State::Established => SocketState::Established,
+                State::FinWait1 => SocketState::FinWait1,
+                State::FinWait2 => SocketState::FinWait2,
+                State::CloseWait => SocketState::CloseWait,
+                State::Closing => SocketState::Closing,
+                State::LastAck => SocketState::LastAck,
+                State::TimeWait => SocketState::TimeWait,
+            };
+            (Kind::Stream, state)
+        }
+        Slot::Datagram(_) => (Kind::Datagram, SocketState::Datagram),
     }
 }

@@ -157,6 +157,17 @@ impl Host {
         self.poll();
     }
 
+    /// A counter of the offload layer.
+    fn counter(&self, name: &str) -> u64 {
+        let mut found = None;
+        self.stack.offload_statistics(0, &mut |of, value| {
+            if of == name {
+                found = Some(value);
+            }
+        });
+        found.unwrap()
+    }
+
     fn listen(&mut self) -> SocketId {
         let id = self.stack.socket(Family::V4, Kind::Stream).unwrap();
         self.stack.bind(id, "0.0.0.0:80".parse().unwrap()).unwrap();
@@ -217,9 +228,46 @@ fn lost_data_is_sent_again_and_a_silent_peer_times_out() {
     host.pass(Duration::from_millis(2500));
     let again = host.segments();
     assert!(!again.is_empty() && again.iter().all(|s| s.sequence == ours && s.payload == b"hello"));
+    assert_eq!(host.counter("tx_tcp_retransmits"), again.len() as u64);
     host.pass(Duration::from_secs(140));
     assert!(host.stack.readiness(id).contains(Readiness::ERROR | Readiness::HANGUP));
     assert_eq!(host.stack.take_error(id), Some(Error::TimedOut));
+}
+
+/// A TCP segment that repeats: by sequence numbers alone, as an observer on the wire would count (Linux's
+/// `TcpRetransSegs` counts the same at the sender). Cards that cut, and software that does.
+#[test]
+fn segments_sent_again_are_counted_one_by_one() {
+    for card_cuts in [false, true] {
+        let mut host = Host::with(
+            Abilities { checksums: card_cuts, segmentation: card_cuts, ..Abilities::default() },
+            64 << 20,
+        );
+        let listener = host.listen();
+        let (id, ours) = host.open(listener, 5000);
+        let (mut sent_to, mut heard, mut again) = (ours, ours, 0);
+        host.stack.send(id, &[7; 200_000], host.now).unwrap();
+        for round in 0..20 {
+            // From the fourth round on everything is lost, but for one segment a round.
+            host.pass(Duration::from_millis(if round < 4 { 10 } else { 2500 }));
+            for segment in host.segments() {
+                let end = segment.sequence.wrapping_add(segment.payload.len() as u32);
+                if segment.payload.is_empty() {
+                    continue;
+                }
+                if (segment.sequence.wrapping_sub(sent_to) as i32) < 0 {
+                    again += 1;
+                }
+                if (end.wrapping_sub(sent_to) as i32) > 0 {
+                    sent_to = end;
+                }
+            }
+            heard = if round < 4 { sent_to } else { heard.wrapping_add(1460) };
+            host.segment(5000, 1001, heard, ACK, &[]);
+        }
+        assert!(again > 10, "{again}");
+        assert_eq!(host.counter("tx_tcp_retransmits"), again, "card cuts: {card_cuts}");
+    }
 }
 
 #[test]
@@ -234,6 +282,7 @@ fn connecting_to_a_silent_host_gives_up_after_two_minutes() {
     let syns = host.segments();
     assert!((5..10).contains(&syns.len()), "{}", syns.len());
     assert!(syns.iter().all(|s| s.flags == SYN && s.sequence == syns[0].sequence));
+    assert_eq!(host.counter("tx_tcp_retransmits"), syns.len() as u64 - 1);
     assert_eq!(host.stack.readiness(id), Readiness::empty());
     host.pass(Duration::from_secs(10));
     assert!(host.stack.readiness(id).contains(Readiness::ERROR));
@@ -258,6 +307,7 @@ fn an_idle_connection_stays_without_keepalive_and_goes_with_it() {
     let probes = host.segments();
     assert_eq!(probes.len(), 1, "{probes:?}");
     assert_eq!(probes[0].sequence, ours.wrapping_sub(1));
+    assert_eq!(host.counter("tx_tcp_retransmits"), 0, "a probe repeats nothing that is missing");
     // Answered: another minute of peace.
     host.segment(5001, 1001, ours, ACK, &[]);
     host.pass(Duration::from_secs(58));
