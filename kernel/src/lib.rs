@@ -5,6 +5,9 @@
 //! linked into the image and the network, by the names of the Hermit ABI (`sys_*`). On any other
 //! target only the modules that touch no machine are compiled, for their tests.
 //!
+//! Beyond `std`, a program may call [`network`] and [`system`], which compile everywhere and say so where the program is
+//! no appliance, and on an appliance `poller`.
+//!
 //! Four ideas carry it:
 //! - **One CPU, one address space, one privilege level.** A system call is a function call.
 //! - **Kernel code is never preempted by a thread** ([`preempt`]), so no lock in it is ever
@@ -17,7 +20,7 @@
 
 #![cfg_attr(not(any(test, not(target_os = "hermit"))), no_std)]
 #![cfg_attr(not(target_os = "hermit"), allow(dead_code))]
-// Hardly anybody calls this crate by path (`poller` is for that): `pub` says "for the other modules".
+// Hardly anything here is called by path (`network`, `system` and `poller` are): `pub` says "for the other modules".
 #![allow(unreachable_pub)]
 // Sources are cited in brackets, which rustdoc takes for links.
 #![allow(rustdoc::broken_intra_doc_links)]
@@ -29,9 +32,11 @@ mod arguments;
 mod bus;
 mod cpio;
 mod futex;
+pub mod network;
 mod ready;
 mod slots;
 mod small;
+pub mod system;
 mod timer;
 
 #[cfg(target_os = "hermit")]

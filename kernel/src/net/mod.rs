@@ -25,6 +25,7 @@ use crate::thread::wait::WaitList;
 use crate::{entropy, memory, thread, time};
 
 mod options;
+pub mod report;
 mod resolve;
 mod show;
 mod socket;

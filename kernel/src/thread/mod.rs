@@ -81,6 +81,8 @@ struct Threads {
     /// What the hardware timer is set to; `u64::MAX`: nothing.
     programmed: u64,
     switches: u64,
+    /// Time spent waiting for interrupts, in nanoseconds.
+    idle_ns: u64,
 }
 
 static THREADS: Kernel<Threads> = Kernel::new(Threads {
@@ -94,6 +96,7 @@ static THREADS: Kernel<Threads> = Kernel::new(Threads {
     slice_end: 0,
     programmed: u64::MAX,
     switches: 0,
+    idle_ns: 0,
 });
 
 /// Why [`block`] returned.
@@ -298,6 +301,11 @@ pub fn current_guard() -> Option<core::ops::Range<usize>> {
 /// Switches between threads so far.
 pub fn switches() -> u64 {
     THREADS.with(|threads| threads.switches)
+}
+
+/// Nanoseconds since boot in which nothing was ready to run.
+pub fn idle_ns() -> u64 {
+    THREADS.with(|threads| threads.idle_ns)
 }
 
 /// The running thread's `errno`.
@@ -594,7 +602,10 @@ fn idle() {
     arch::interrupts_disable();
     if !interrupt::is_pending() {
         THREADS.with(Threads::program);
+        let start = arch::monotonic_ns();
         arch::wait_for_interrupt();
+        let slept = arch::monotonic_ns().saturating_sub(start);
+        THREADS.with(|threads| threads.idle_ns += slept);
     }
     arch::interrupts_restore(true);
 }
