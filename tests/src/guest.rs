@@ -13,6 +13,10 @@ use trireme_tools::qemu::Machine;
 const SHOWN: usize = 6_000;
 /// A guest that prints more than this has gone mad; the rest is not kept.
 const CONSOLE_LIMIT: usize = 8 << 20;
+/// What U-Boot asks for commands with.
+const UBOOT_PROMPT: &str = "=> ";
+/// The longest command, a download among them.
+const UBOOT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A QEMU process. Dropping it ends it, and shows its console if the test is failing.
 pub struct Guest {
@@ -21,6 +25,8 @@ pub struct Guest {
     console: Arc<Console>,
     arch: Arch,
     command: String,
+    /// How long the console was when U-Boot was last told something.
+    typed: usize,
 }
 
 #[derive(Default)]
@@ -53,7 +59,7 @@ impl Guest {
         collect(child.stdout.take().expect("a pipe"), console.clone(), true);
         collect(child.stderr.take().expect("a pipe"), console.clone(), false);
         let input = child.stdin.take();
-        Guest { child, input, console, arch: machine.arch, command: shown }
+        Guest { child, input, console, arch: machine.arch, command: shown, typed: 0 }
     }
 
     /// Everything the guest (and QEMU) printed so far.
@@ -64,15 +70,20 @@ impl Guest {
 
     /// Waits until the console shows `text`. Panics after `limit`, or when the guest ends without it.
     pub fn wait_for(&self, text: &str, limit: Duration) {
+        self.wait_until(limit, text, |console| find(console, text.as_bytes()));
+    }
+
+    /// Waits until the console, called `what`, satisfies a condition.
+    fn wait_until(&self, limit: Duration, what: &str, satisfied: impl Fn(&[u8]) -> bool) {
         let deadline = Instant::now() + limit;
         let mut state = self.console.lock();
         loop {
-            if find(&state.text, text.as_bytes()) {
+            if satisfied(&state.text) {
                 return;
             }
-            assert!(!state.ended, "the guest ended without {text:?}");
+            assert!(!state.ended, "the guest ended without {what:?}");
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "no {text:?} on the console within {limit:?}");
+            assert!(!left.is_zero(), "no {what:?} on the console within {limit:?}");
             let waited = self.console.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -82,6 +93,23 @@ impl Guest {
     pub fn type_line(&mut self, line: &str) {
         let input = self.input.as_mut().expect("open until the guest is dropped");
         input.write_all(format!("{line}\n").as_bytes()).expect("QEMU reads its console");
+    }
+
+    /// Stops U-Boot before it boots by itself.
+    pub fn stop_uboot(&mut self, limit: Duration) {
+        self.wait_for("Hit any key to stop autoboot", limit);
+        self.type_line("");
+    }
+
+    /// Types a command once U-Boot asks for one.
+    pub fn at_uboot(&mut self, command: &str) {
+        // U-Boot echoes, so a prompt that was answered already has nothing behind it.
+        let typed = self.typed;
+        self.wait_until(UBOOT_PATIENCE, UBOOT_PROMPT, |text| {
+            text.len() > typed && text.ends_with(UBOOT_PROMPT.as_bytes())
+        });
+        self.typed = self.console.lock().text.len();
+        self.type_line(command);
     }
 
     /// Waits for the guest to end by itself; returns the status its program (or kernel) ended with.

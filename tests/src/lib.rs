@@ -4,6 +4,7 @@
 //! talks to it with the programs people use: curl, ab, wrk, ping, tcpdump. Every wait has a limit, and a test that
 //! fails shows the guest's console.
 
+pub mod board;
 pub mod capture;
 pub mod files;
 pub mod guest;

@@ -4,6 +4,7 @@ pub mod app;
 pub mod arch;
 pub mod archive;
 pub mod bench;
+pub mod board;
 pub mod console;
 pub mod elf;
 pub mod image;

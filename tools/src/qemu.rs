@@ -70,6 +70,11 @@ pub struct Machine {
     pub network: Network,
     /// Where to record the card's frames.
     pub pcap: Option<PathBuf>,
+    /// A boot loader, which takes the image from a disk or the network as a board does. QEMU then gets neither image
+    /// nor boot arguments, and a reset starts the loader again instead of ending the machine.
+    pub firmware: Option<PathBuf>,
+    /// A disk, as a file of its raw content.
+    pub disk: Option<PathBuf>,
     /// The image to boot.
     pub kernel: PathBuf,
     /// A cpio archive handed to the guest as its initial RAM disk.
@@ -92,6 +97,8 @@ impl Machine {
             nic_properties: Vec::new(),
             network: Network::User(Vec::new()),
             pcap: None,
+            firmware: None,
+            disk: None,
             kernel: kernel.to_owned(),
             initrd: None,
             append: String::new(),
@@ -141,7 +148,10 @@ impl Machine {
         let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
         add(&["-accel", "tcg", "-machine", &machine, "-cpu", &self.cpu]);
         add(&["-m", &self.memory.to_string(), "-nodefaults", "-display", "none"]);
-        add(&["-serial", "stdio", "-no-reboot"]);
+        add(&["-serial", "stdio"]);
+        if self.firmware.is_none() {
+            add(&["-no-reboot"]);
+        }
         match self.arch {
             Arch::X86_64 => add(&["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]),
             Arch::Aarch64 => add(&["-semihosting-config", "enable=on,target=native"]),
@@ -163,11 +173,22 @@ impl Machine {
                 add(&["-netdev", "hubport,id=hub1,hubid=0,netdev=net0"]);
             }
         }
-        arguments.extend(["-kernel".into(), self.kernel.clone().into_os_string()]);
-        if let Some(initrd) = &self.initrd {
-            arguments.extend(["-initrd".into(), initrd.clone().into_os_string()]);
+        if let Some(disk) = &self.disk {
+            add(&["-device", "virtio-blk-pci,drive=disk"]);
+            let mut drive = OsString::from("if=none,id=disk,format=raw,file=");
+            drive.push(disk);
+            arguments.extend(["-drive".into(), drive]);
         }
-        arguments.extend(["-append".into(), OsString::from(&self.append)]);
+        match &self.firmware {
+            Some(firmware) => arguments.extend(["-bios".into(), firmware.into()]),
+            None => {
+                arguments.extend(["-kernel".into(), self.kernel.clone().into_os_string()]);
+                if let Some(initrd) = &self.initrd {
+                    arguments.extend(["-initrd".into(), initrd.clone().into_os_string()]);
+                }
+                arguments.extend(["-append".into(), OsString::from(&self.append)]);
+            }
+        }
         let on_netdev = match &self.nic {
             Nic::None => false,
             Nic::Model(_) => sockets.is_some_and(|sockets| sockets.netdev().is_some()),
@@ -254,6 +275,17 @@ mod tests {
         for wrong in ["", "virtio:x", "e1000"] {
             assert!(wrong.parse::<Nic>().is_err(), "{wrong:?} passed");
         }
+    }
+
+    #[test]
+    fn machine_with_firmware_starts_over_when_it_is_reset() {
+        let mut machine = Machine::new(Arch::Aarch64, Path::new("/k"));
+        assert!(line(&machine).contains("-no-reboot"));
+        machine.firmware = Some("/u-boot.bin".into());
+        machine.disk = Some("/sd.img".into());
+        let line = line(&machine);
+        assert!(line.contains("-bios /u-boot.bin") && line.contains("file=/sd.img"), "{line}");
+        assert!(!line.contains("-no-reboot") && !line.contains("-kernel"), "{line}");
     }
 
     #[test]

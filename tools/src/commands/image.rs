@@ -1,5 +1,6 @@
 //! `run.sh image`.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -7,6 +8,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use trireme_tools::app::App;
 use trireme_tools::arch::Arch;
+use trireme_tools::board::instructions::instructions;
+use trireme_tools::board::{self, Board, Key, Processor};
 use trireme_tools::image;
 use trireme_tools::setup::{self, Need};
 
@@ -26,6 +29,24 @@ pub(crate) struct Arguments {
     /// A folder to pack into the image instead of the application's own
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
+    /// A board of targets/boards: makes what its boot loader takes, and says what to type there
+    #[arg(long, value_name = "NAME", conflicts_with = "arch")]
+    board: Option<String>,
+    /// With --board: boot arguments
+    #[arg(
+        long,
+        value_name = "ARGS",
+        default_value = "",
+        allow_hyphen_values = true,
+        requires = "board"
+    )]
+    append: String,
+    /// With --board: where to put the files, instead of a folder of their own under target/trireme
+    #[arg(long, value_name = "DIR", requires = "board")]
+    out: Option<PathBuf>,
+    /// With --board: sign the FIT with this private key, NAME.key beside NAME.crt
+    #[arg(long, value_name = "FILE", requires = "board")]
+    key: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
@@ -34,6 +55,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
         Some(package) => App::from_registry(arguments.app.as_deref(), package)?,
         None => App::find(arguments.app.as_deref(), arguments.manifest_path.as_deref())?,
     };
+    if let Some(board) = &arguments.board {
+        return for_board(&Board::find(board)?, &app, &arguments);
+    }
     let architectures = arguments.arch.map_or(Arch::ALL.to_vec(), |arch| vec![arch]);
     for arch in architectures {
         let image = image::build(&app, arch, arguments.files.as_deref())?;
@@ -45,5 +69,28 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
             image.elf.display()
         );
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn for_board(board: &Board, app: &App, arguments: &Arguments) -> Result<ExitCode> {
+    setup::ensure(&[Need::Board])?;
+    let key = arguments.key.as_deref().map(Key::open).transpose()?;
+    let arch = match board.arch {
+        Processor::X86_64 => Arch::X86_64,
+        Processor::Aarch64 => Arch::Aarch64,
+    };
+    let image = image::build(app, arch, arguments.files.as_deref())?;
+    let folder = arguments.out.clone().unwrap_or_else(|| {
+        app.target_directory.join("trireme").join(format!("{}-{}", app.binary, board.name))
+    });
+    let append = &arguments.append;
+    let package = board::package(board, &app.binary, &image.boot, append, key.as_ref(), &folder)?;
+    let text = instructions(board, &package, append);
+    fs::write(folder.join("commands.txt"), &text)?;
+    print!("{text}");
+    if let Some(tree) = &package.public_key {
+        println!("\nthe public key, for U-Boot's control device tree: {}", tree.display());
+    }
+    println!("\nfiles, these commands among them: {}", folder.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
-    setup::ensure(&[Need::Image, Need::Tests])?;
+    setup::ensure(&[Need::Image, Need::Board, Need::Tests])?;
     if !arguments.host_only {
         setup::ensure(&[Need::Qemu, Need::Tap])?;
     }

@@ -16,6 +16,8 @@ pub enum Need {
     Image,
     /// A QEMU that is new enough.
     Qemu,
+    /// What board images are made with.
+    Board,
     /// TAP devices.
     Tap,
     /// The programs and crates that the test suite drives.
@@ -26,7 +28,8 @@ pub enum Need {
 
 impl Need {
     /// Everything there is.
-    pub const ALL: [Need; 5] = [Need::Image, Need::Qemu, Need::Tap, Need::Tests, Need::Bench];
+    pub const ALL: [Need; 6] =
+        [Need::Image, Need::Qemu, Need::Board, Need::Tap, Need::Tests, Need::Bench];
 }
 
 /// Sees to it that what is needed is there, showing what it does if that takes time.
@@ -35,6 +38,7 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
         match need {
             Need::Image => rust::standard_library_source(),
             Need::Qemu => qemu::install(),
+            Need::Board => packages::install(packages::BOARD),
             Need::Tap => packages::install(packages::TAP),
             Need::Tests => packages::install(packages::TESTS).and_then(|()| rust::nextest()),
             Need::Bench => packages::install(packages::BENCH),

@@ -15,6 +15,14 @@ type Wanted = (&'static str, &'static str);
 /// For TAP devices.
 pub(super) const TAP: &[Wanted] = &[("ip", "iproute2")];
 
+/// For board images.
+pub(super) const BOARD: &[Wanted] = &[
+    ("mkimage", "u-boot-tools"),
+    ("dtc", "device-tree-compiler"),
+    ("mformat", "mtools"),
+    ("openssl", "openssl"),
+];
+
 /// For the test suite.
 pub(super) const TESTS: &[Wanted] = &[
     ("ip", "iproute2"),
@@ -28,6 +36,7 @@ pub(super) const TESTS: &[Wanted] = &[
     ("dnsmasq", "dnsmasq-base"),
     ("scapy3", "python3-scapy"),
     ("cpio", "cpio"),
+    ("/usr/lib/u-boot/qemu_arm64/u-boot.bin", "u-boot-qemu"),
 ];
 
 /// For the Linux guest that benches compare with, and for QEMU's counter plugin.

@@ -1,0 +1,101 @@
+//! Boards in QEMU: the files `run.sh image --board` makes, started by Debian's U-Boot.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use trireme_tools::arch::Arch;
+use trireme_tools::board::instructions::{AT_UBOOT, instructions};
+use trireme_tools::board::{Board, Key, Package, Processor, package};
+use trireme_tools::qemu::{Machine, Network};
+
+use crate::files::Scratch;
+use crate::guest::Guest;
+use crate::images::image;
+use crate::network::isolate;
+use crate::program;
+
+/// U-Boot, its waits for devices that are not there, and the appliance, on a machine that does other things too.
+pub const LIMIT: Duration = Duration::from_secs(60);
+/// Where the guest's web server can be reached.
+pub const URL: &str = "http://127.0.0.1:8080/";
+
+/// A board's files and how to boot them.
+pub struct OnBoard {
+    /// The board.
+    pub board: Board,
+    /// The files.
+    pub package: Package,
+    /// What a person is told to type.
+    pub instructions: String,
+    /// Where the files are; removed at the end.
+    pub scratch: Scratch,
+}
+
+impl OnBoard {
+    /// Makes the files of an application, in a network namespace of the test's own.
+    pub fn new(board: &str, app: &str, append: &str, key: Option<&Key>) -> OnBoard {
+        isolate();
+        let scratch = Scratch::new();
+        let board = Board::find(board).unwrap_or_else(|e| panic!("{e:#}"));
+        let package = make(&board, app, append, key, &scratch.file("files"));
+        let instructions = instructions(&board, &package, append);
+        OnBoard { board, package, instructions, scratch }
+    }
+
+    /// The board, with what is usually in it: a network, and the card.
+    pub fn machine(&self) -> Machine {
+        let arch = arch(&self.board);
+        let mut machine = Machine::new(arch, Path::new(""));
+        machine.firmware = Some(firmware(arch));
+        machine.disk = Some(self.package.card.clone());
+        machine.network = Network::User(vec!["8080:80".parse().expect("two ports")]);
+        machine
+    }
+
+    /// Types the commands of the part of the instructions that begins with `way`, once U-Boot waits for them.
+    pub fn follow(&self, guest: &mut Guest, way: &str, server: &str) {
+        let part = self.instructions.lines().skip_while(|line| !line.starts_with(way));
+        let part = part.take_while(|line| !line.is_empty());
+        let commands: Vec<&str> = part.filter_map(|line| line.strip_prefix(AT_UBOOT)).collect();
+        assert!(!commands.is_empty(), "no part {way:?} in:\n{}", self.instructions);
+        for command in commands {
+            guest.at_uboot(&command.replace("SERVER", server));
+        }
+    }
+}
+
+/// Makes the files of one application in `folder`.
+pub fn make(board: &Board, app: &str, append: &str, key: Option<&Key>, folder: &Path) -> Package {
+    let kernel = image(app, arch(board)).boot;
+    package(board, app, &kernel, append, key, folder).unwrap_or_else(|e| panic!("{e:#}"))
+}
+
+fn arch(board: &Board) -> Arch {
+    match board.arch {
+        Processor::X86_64 => Arch::X86_64,
+        Processor::Aarch64 => Arch::Aarch64,
+    }
+}
+
+/// Debian's U-Boot for QEMU's machine.
+fn firmware(arch: Arch) -> PathBuf {
+    PathBuf::from("/usr/lib/u-boot").join(match arch {
+        Arch::X86_64 => "qemu-x86_64/u-boot.rom",
+        Arch::Aarch64 => "qemu_arm64/u-boot.bin",
+    })
+}
+
+/// Waits until the web server answers.
+pub fn answers(guest: &mut Guest) {
+    let start = Instant::now();
+    loop {
+        let answer = program::run("curl", &["-s", "-f", "-m", "2", URL], LIMIT);
+        if answer.status.success() {
+            let page = String::from_utf8_lossy(&answer.stdout);
+            assert!(page.contains("Trireme"), "another page: {page}");
+            return;
+        }
+        assert!(guest.is_running(), "the guest ended");
+        assert!(start.elapsed() < LIMIT, "no answer within {LIMIT:?} at {URL}");
+    }
+}

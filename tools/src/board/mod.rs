@@ -1,0 +1,240 @@
+//! Boards: what a board's file in `targets/boards` says, and the files its boot loader takes.
+//!
+//! A board is data. Its loader is U-Boot or boots like Linux does, and everything it is given is made here from one
+//! built image: a FIT, an SD card, a folder for TFTP, a script for U-Boot, and the commands to type.
+
+mod fit;
+pub mod instructions;
+mod package;
+mod script;
+mod sd;
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+pub use fit::{CONFIGURATION, Key};
+pub use package::{Package, package};
+
+use crate::workspace;
+
+/// The processor a board has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Processor {
+    /// 64-bit PCs: an image of the Linux/x86 boot protocol.
+    X86_64,
+    /// 64-bit ARM: an arm64 `Image`.
+    Aarch64,
+}
+
+/// Where something is loaded, as physical addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// U-Boot's script.
+    pub script: u64,
+    /// The kernel, as it runs.
+    pub kernel: u64,
+    /// The file that U-Boot reads from disk or network and takes the kernel out of.
+    pub file: u64,
+}
+
+/// RAM.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// Its first byte.
+    pub start: u64,
+    /// How much of it in one piece every variant of the board has, in bytes.
+    pub size: u64,
+}
+
+/// The disk U-Boot boots from, in its own words: `load INTERFACE DEVICE:1 …`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disk {
+    /// `mmc`, `virtio`, `ide`, …
+    pub interface: String,
+    /// Its number.
+    pub device: u32,
+    /// A command that finds the disk, if one is needed.
+    pub scan: Option<String>,
+}
+
+/// Where U-Boot keeps its environment in memory-mapped flash: the appliance can then write it too.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Environment {
+    /// Physical address, at the beginning of a sector.
+    pub flash: u64,
+    /// Bytes, whole sectors.
+    pub size: u64,
+}
+
+/// What a file in `targets/boards` says.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Board {
+    /// The name of the file, which is the board's.
+    #[serde(skip)]
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// The processor.
+    pub arch: Processor,
+    /// Where the console is and how fast.
+    pub console: String,
+    /// The device tree: `firmware` if U-Boot passes the board's own, else a source file beside the board's. None on PCs.
+    pub tree: Option<String>,
+    /// RAM.
+    pub memory: Memory,
+    /// Addresses.
+    pub load: Load,
+    /// The disk.
+    pub disk: Disk,
+    /// U-Boot's environment, if an appliance can write it.
+    pub environment: Option<Environment>,
+    /// Boot arguments the board needs.
+    #[serde(default)]
+    pub arguments: String,
+}
+
+fn folder() -> PathBuf {
+    workspace::root().join("targets/boards")
+}
+
+impl Board {
+    /// The board of this name. An unknown one is an error that lists those there are.
+    pub fn find(name: &str) -> Result<Board> {
+        let known = Board::names()?;
+        ensure!(
+            known.iter().any(|known| known == name),
+            "no board {name:?} in targets/boards; there are: {}",
+            known.join(", ")
+        );
+        let file = folder().join(name).with_extension("toml");
+        let text = fs::read_to_string(&file)?;
+        Board::parse(name, &text).with_context(|| file.display().to_string())
+    }
+
+    /// Every board's name, sorted.
+    pub fn names() -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder()).context("targets/boards cannot be read")? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn parse(name: &str, text: &str) -> Result<Board> {
+        let mut board: Board = toml::from_str(text)?;
+        name.clone_into(&mut board.name);
+        let end = board.memory.start.checked_add(board.memory.size);
+        let memory = board.memory.start..end.context("the memory ends beyond 2^64")?;
+        for (what, at) in [
+            ("script", board.load.script),
+            ("kernel", board.load.kernel),
+            ("file", board.load.file),
+        ] {
+            ensure!(memory.contains(&at), "load.{what} {at:#x} is outside of the memory");
+        }
+        Ok(board)
+    }
+
+    /// The source of the device tree, if the board brings its own.
+    fn tree_source(&self) -> Option<PathBuf> {
+        let own = self.tree.as_deref().filter(|tree| *tree != "firmware")?;
+        Some(folder().join(own))
+    }
+
+    /// Whether U-Boot hands its own device tree over.
+    fn tree_is_firmwares(&self) -> bool {
+        self.tree.as_deref() == Some("firmware")
+    }
+
+    /// Refuses an image that would not fit, or that U-Boot would overwrite while it takes it out of its file.
+    ///
+    /// `run_bytes` is what the kernel occupies when it runs, `file_bytes` the file it comes in.
+    pub fn check_room(&self, run_bytes: u64, file_bytes: u64) -> Result<()> {
+        let memory = self.memory.start..self.memory.start + self.memory.size;
+        let kernel = self.load.kernel..self.load.kernel + run_bytes;
+        let file = self.load.file..self.load.file + file_bytes;
+        for (what, range) in [("kernel", &kernel), ("file", &file)] {
+            ensure!(
+                range.end <= memory.end,
+                "the {what} of {} bytes at {:#x} does not fit in the memory of {}, which ends at {:#x}",
+                range.end - range.start,
+                range.start,
+                self.name,
+                memory.end
+            );
+        }
+        ensure!(
+            !overlap(&kernel, &file),
+            "the kernel at {:#x} reaches into the file it is taken from at {:#x}",
+            kernel.start,
+            file.start
+        );
+        Ok(())
+    }
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// Writes a file of a package.
+fn write(path: &Path, content: &[u8]) -> Result<()> {
+    fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_board_file_can_be_read() {
+        for name in Board::names().unwrap() {
+            let board = Board::find(&name).unwrap();
+            assert_eq!(board.name, name);
+            if let Some(source) = board.tree_source() {
+                assert!(source.is_file(), "{name}: {}", source.display());
+            }
+            let page = workspace::root().join(format!("docs/boards/{name}.md"));
+            assert!(page.is_file(), "{name} has no page");
+        }
+    }
+
+    #[test]
+    fn unknown_board_names_the_known_ones() {
+        let error = Board::find("raspberry").unwrap_err().to_string();
+        assert!(error.contains("qemu-arm64"), "{error}");
+        assert!(Board::find("../boards/qemu-arm64").is_err());
+    }
+
+    #[test]
+    fn addresses_outside_the_memory_are_refused() {
+        let text = fs::read_to_string(folder().join("qemu-arm64.toml")).unwrap();
+        let moved = text.replace("kernel = 0x4040_0000", "kernel = 0x3040_0000");
+        assert!(Board::parse("x", &text).is_ok());
+        let error = Board::parse("x", &moved).unwrap_err().to_string();
+        assert!(error.contains("load.kernel"), "{error}");
+    }
+
+    #[test]
+    fn kernel_that_reaches_its_own_file_is_refused() {
+        let board = Board::find("qemu-arm64").unwrap();
+        let gap = board.load.file - board.load.kernel;
+        assert!(board.check_room(gap, 1 << 20).is_ok());
+        assert!(board.check_room(gap + 1, 1 << 20).is_err());
+        assert!(board.check_room(1 << 20, board.memory.size).is_err());
+    }
+}

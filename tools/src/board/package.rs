@@ -1,0 +1,142 @@
+//! Everything a board's loader takes, made of one image.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Board, Key, Processor, fit, script, sd, write};
+use crate::workspace::output;
+
+/// A part of a FIT.
+pub(super) struct Part {
+    /// What it is to the configuration: `kernel`, `fdt`, `setup`.
+    pub role: &'static str,
+    /// mkimage's name for its type.
+    pub kind: &'static str,
+    /// Its content.
+    pub file: PathBuf,
+    /// Where it is loaded and entered; `None`: wherever U-Boot likes.
+    pub load: Option<u64>,
+}
+
+/// The files made for a board.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// Where they are.
+    pub folder: PathBuf,
+    /// The FIT.
+    pub fit: PathBuf,
+    /// What the board's processor boots by itself: an arm64 `Image`, a `bzImage`.
+    pub kernel: PathBuf,
+    /// The board's own device tree.
+    pub tree: Option<PathBuf>,
+    /// The SD card.
+    pub card: PathBuf,
+    /// The folder for a TFTP server.
+    pub tftp: PathBuf,
+    /// A device tree that holds the public key, if the FIT is signed.
+    pub public_key: Option<PathBuf>,
+}
+
+/// Makes the files for `board` in `folder` of the boot file `kernel` (as [`crate::image::build`] makes it) of the
+/// application `app`. `append` are boot arguments; `key` signs the FIT.
+pub fn package(
+    board: &Board,
+    app: &str,
+    kernel: &Path,
+    append: &str,
+    key: Option<&Key>,
+    folder: &Path,
+) -> Result<Package> {
+    ensure!(
+        !append.contains(|c: char| c == '\'' || c.is_control()),
+        "boot arguments for U-Boot cannot hold a single quote or a control character: {append}"
+    );
+    let tftp = folder.join("tftp");
+    fs::create_dir_all(&tftp).with_context(|| format!("cannot make {}", folder.display()))?;
+    let bytes = fs::read(kernel).with_context(|| kernel.display().to_string())?;
+    let extension = match board.arch {
+        Processor::Aarch64 => "Image",
+        Processor::X86_64 => "bzImage",
+    };
+    let own_kernel = folder.join(format!("{app}.{extension}"));
+    write(&own_kernel, &bytes)?;
+    let mut parts = vec![Part {
+        role: "kernel",
+        kind: "kernel",
+        file: own_kernel.clone(),
+        load: Some(board.load.kernel),
+    }];
+    let tree = match board.tree_source() {
+        Some(source) => Some(compile_tree(&source, &folder.join(format!("{}.dtb", board.name)))?),
+        None => None,
+    };
+    if let Some(tree) = &tree {
+        parts.push(Part { role: "fdt", kind: "flat_dt", file: tree.clone(), load: None });
+    }
+    let fit = folder.join(format!("{app}.itb"));
+    fit::write(board, &format!("{app} for {}", board.name), &parts, key, &fit)?;
+    board.check_room(run_bytes(board.arch, &bytes)?, fit.metadata()?.len())?;
+    let public_key = match key {
+        Some(key) => Some(public_key(key, &fit, &folder.join("public-key.dtb"))?),
+        None => None,
+    };
+
+    let boot = compile_script(&script::disk(board, append), &folder.join("boot.scr"))?;
+    let card = folder.join("sd.img");
+    let mut on_card = vec![("boot.scr".to_owned(), boot.as_path())];
+    on_card.extend(script::SLOTS.map(|slot| (script::slot_file(slot), fit.as_path())));
+    on_card.push((extension.to_owned(), own_kernel.as_path()));
+    if let Some(tree) = &tree {
+        on_card.push(("board.dtb".to_owned(), tree.as_path()));
+    }
+    sd::write(&card, &on_card)?;
+
+    let served = format!("{app}.itb");
+    fs::copy(&fit, tftp.join(&served))?;
+    fs::copy(&own_kernel, tftp.join(format!("{app}.{extension}")))?;
+    compile_script(&script::network(board, append, &served), &tftp.join("boot.scr.uimg"))?;
+    Ok(Package { folder: folder.to_owned(), fit, kernel: own_kernel, tree, card, tftp, public_key })
+}
+
+/// What the kernel occupies when it runs, by its own header.
+fn run_bytes(arch: Processor, kernel: &[u8]) -> Result<u64> {
+    // arm64 `Image`: image_size. [Linux, Documentation/arch/arm64/booting.rst]
+    // bzImage: init_size. [Linux, Documentation/arch/x86/boot.rst]
+    let (at, width) = match arch {
+        Processor::Aarch64 => (0x10, 8),
+        Processor::X86_64 => (0x260, 4),
+    };
+    let field = kernel.get(at..at + width).context("the kernel has no header")?;
+    let mut number = [0; 8];
+    number[..width].copy_from_slice(field);
+    Ok(u64::from_le_bytes(number))
+}
+
+fn compile_tree(source: &Path, blob: &Path) -> Result<PathBuf> {
+    let mut dtc = Command::new("dtc");
+    dtc.args(["-q", "-@", "-I", "dts", "-O", "dtb", "-o"]).arg(blob).arg(source);
+    output(&mut dtc)?;
+    Ok(blob.to_owned())
+}
+
+/// Writes a script in the form U-Boot's `source` takes, and its text beside it.
+fn compile_script(text: &str, file: &Path) -> Result<PathBuf> {
+    let source = file.with_extension("cmd");
+    write(&source, text.as_bytes())?;
+    let mut mkimage = fit::mkimage();
+    mkimage.args(["-A", "arm", "-O", "linux", "-T", "script", "-C", "none", "-n", "Trireme", "-d"]);
+    output(mkimage.arg(&source).arg(file))?;
+    Ok(file.to_owned())
+}
+
+/// A device tree with nothing but the key.
+fn public_key(key: &Key, fit: &Path, file: &Path) -> Result<PathBuf> {
+    let source = file.with_extension("dts");
+    write(&source, b"/dts-v1/;\n/ { };\n")?;
+    compile_tree(&source, file)?;
+    key.add_public_key(fit, file)?;
+    Ok(file.to_owned())
+}
