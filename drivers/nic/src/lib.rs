@@ -25,12 +25,14 @@ mod dma;
 pub mod double;
 mod feature;
 mod frame;
+mod ptp;
 mod registers;
 
 pub use dma::{Allocation, Buffer, Coherent, DeviceBuffer, Direction, Dma, DmaError};
 pub use feature::{Feature, FeatureError, FeatureState};
 pub use frame::{FrameShape, Network, ReceiveChecksum, ReceivedFrame, Tci, Transport};
 pub use frame::{TransmitAbility, TransmitRequest};
+pub use ptp::{Ptp, PtpError, PtpTime};
 pub use registers::Registers;
 
 /// A 48-bit IEEE 802 address, in wire order.
@@ -204,6 +206,11 @@ pub trait Nic: Send {
     /// Switches a private flag. False: there is none of that name, or it cannot be switched.
     fn set_private_flag(&mut self, _name: &str, _on: bool) -> bool {
         false
+    }
+
+    /// The card's clock and its timestamps of frames, if it has any.
+    fn ptp(&mut self) -> Option<&mut dyn Ptp> {
+        None
     }
 
     /// Visits the card's and driver's counters, names as `ethtool -S` users expect them
