@@ -1,6 +1,7 @@
 //! Finds the machine's devices and hands them to the parts that use them. The only place that knows which
 //! device needs which driver.
 
+mod ravb;
 mod rhine;
 mod rng;
 
@@ -21,7 +22,7 @@ use crate::bus::virtio::{self, VirtioTransport};
 use crate::bus::{KernelHal, virtio_mmio};
 use crate::interrupt::Source;
 use crate::memory::{self, KernelDma};
-use crate::{entropy, net};
+use crate::{arch, entropy, net};
 
 /// Devices at fixed places looked at.
 const MAX_FIXED: usize = 64;
@@ -31,7 +32,7 @@ const MAX_FIXED: usize = 64;
 /// [`crate::entropy::add`] from entropy devices: cards and stack draw from it.
 pub fn discover(boot: &BootInformation) {
     let checksums = rhine_checksums(boot);
-    let (bridge, fixed) = described(boot);
+    let Described { bridge, fixed, cards } = described(boot);
     let mut host = Host::find(bridge);
     let functions = host.as_mut().map(Host::functions).unwrap_or_default();
     for function in &functions {
@@ -53,11 +54,39 @@ pub fn discover(boot: &BootInformation) {
             at_fixed_place(device, *trigger, kind);
         }
     }
+    cards.bring_up();
 }
 
-/// What boot arguments and device tree say is there: the PCI bridge, and virtio devices at fixed places.
-fn described(boot: &BootInformation) -> (host::Description, Vec<(virtio_mmio::Device, Trigger)>) {
+/// What boot arguments and device tree say is there.
+struct Described {
+    bridge: host::Description,
+    /// virtio devices at fixed places.
+    fixed: Vec<(virtio_mmio::Device, Trigger)>,
+    cards: Cards,
+}
+
+/// Cards of a system on a chip, and what they need of it.
+#[derive(Default)]
+struct Cards {
+    #[cfg(target_arch = "aarch64")]
+    ravb: Vec<crate::fdt::ravb::Card>,
+    #[cfg(target_arch = "aarch64")]
+    generators: Vec<(trireme_ravb::cpg::Kind, core::ops::Range<u64>)>,
+}
+
+impl Cards {
+    fn bring_up(&self) {
+        #[cfg(target_arch = "aarch64")]
+        for card in self.ravb.iter().take(MAX_FIXED) {
+            ravb::at_node(card, &self.generators, random_mac());
+        }
+    }
+}
+
+fn described(boot: &BootInformation) -> Described {
     let mut fixed = Vec::new();
+    #[cfg_attr(target_arch = "x86_64", expect(unused_mut, reason = "no device tree"))]
+    let mut cards = Cards::default();
     for value in Arguments::parse(boot.command_line).virtio_mmio {
         match virtio_mmio::parse(value) {
             // The inputs of an IOAPIC; the device holds the line until it is acknowledged.
@@ -77,6 +106,8 @@ fn described(boot: &BootInformation) -> (host::Description, Vec<(virtio_mmio::De
             if bridge.is_none() {
                 bridge = fdt::pci::host(tree, place);
             }
+            cards.ravb.extend(fdt::ravb::card(place));
+            cards.generators.extend(fdt::ravb::generator(place));
             if !place.is("virtio,mmio") || !place.enabled() {
                 return;
             }
@@ -90,7 +121,15 @@ fn described(boot: &BootInformation) -> (host::Description, Vec<(virtio_mmio::De
         });
     }
     fixed.truncate(MAX_FIXED);
-    (bridge, fixed)
+    Described { bridge, fixed, cards }
+}
+
+/// Waits so many microseconds, computing.
+fn delay(us: u32) {
+    let until = arch::monotonic_ns() + u64::from(us) * 1000;
+    while arch::monotonic_ns() < until {
+        core::hint::spin_loop();
+    }
 }
 
 /// Who hears of a virtio device's interrupts.
@@ -112,6 +151,12 @@ fn rhine_checksums(boot: &BootInformation) -> TransmitChecksums {
 fn on_pci(host: &Host, function: &Function, kind: DeviceType, checksums: TransmitChecksums) {
     if rhine::is(function) && kind == DeviceType::Network {
         return rhine::add(host, function, random_mac(), checksums);
+    }
+    if let Some(variant) = ravb::carried(function) {
+        if kind == DeviceType::Network {
+            ravb::on_carrier(host, function, variant, random_mac());
+        }
+        return;
     }
     // Transitional devices have numbers of their own. [VIRTIO 4.1.2.1]
     match (function.vendor, function.device, kind) {

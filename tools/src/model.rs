@@ -66,6 +66,16 @@ impl Model {
         }
     }
 
+    /// A Renesas EtherAVB or GbEth.
+    pub fn ravb(chip: &str) -> Model {
+        Model {
+            package: "trireme-ravb-model".to_owned(),
+            program: "ravb-model".to_owned(),
+            chip: chip.to_owned(),
+            ..Model::default()
+        }
+    }
+
     /// The same with these faults, as the model's `--fault` spells them.
     pub fn with_faults(mut self, faults: &str) -> Model {
         self.faults = faults.to_owned();

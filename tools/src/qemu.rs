@@ -35,7 +35,11 @@ impl FromStr for Nic {
             "virtio-mmio" if chip.is_empty() => Nic::VirtioMmio,
             "none" if chip.is_empty() => Nic::None,
             "rhine" => Nic::Model(Model::rhine(chip)),
-            _ => bail!("{text:?} is none of virtio, virtio-mmio, rhine[:CHIP], none"),
+            "ravb" => Nic::Model(Model::ravb(if chip.is_empty() { "gen3" } else { chip })),
+            "gbeth" if chip.is_empty() => Nic::Model(Model::ravb("gbeth")),
+            _ => bail!(
+                "{text:?} is none of virtio, virtio-mmio, rhine[:CHIP], ravb[:gen2|:gen3], gbeth, none"
+            ),
         })
     }
 }
@@ -272,6 +276,9 @@ mod tests {
     fn cards_are_named() {
         assert_eq!("virtio".parse::<Nic>().unwrap(), Nic::Virtio);
         assert_eq!("rhine:vt6102".parse::<Nic>().unwrap(), Nic::Model(Model::rhine("vt6102")));
+        assert_eq!("ravb".parse::<Nic>().unwrap(), Nic::Model(Model::ravb("gen3")));
+        assert_eq!("ravb:gen2".parse::<Nic>().unwrap(), Nic::Model(Model::ravb("gen2")));
+        assert_eq!("gbeth".parse::<Nic>().unwrap(), Nic::Model(Model::ravb("gbeth")));
         for wrong in ["", "virtio:x", "e1000"] {
             assert!(wrong.parse::<Nic>().is_err(), "{wrong:?} passed");
         }

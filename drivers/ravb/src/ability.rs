@@ -5,25 +5,28 @@ use trireme_nic::{FrameShape, Network, ReceiveChecksum, TransmitAbility, Transpo
 
 /// What `variant` does for a frame of this shape, its transmit checksums being `on`.
 ///
-/// R-Car has no transmit engine. The TOE of GbEth takes TCP and UDP behind one tag at most, over IPv4
+/// R-Car has no transmit engine, and nothing inserts tags. The TOE of GbEth takes TCP and UDP behind one tag at most, over IPv4
 /// or IPv6, not fragmented [RV 5.3]. That it takes IPv4 options or IPv6 extension headers is not known
 /// [RV 10], and UDP over IPv6 see [`Variant::transmit_sums`](crate::variant): those are software's.
 /// A short frame is no exception: Linux's are padded and summed by the engine all the time.
 pub fn transmit_ability(variant: Variant, on: bool, shape: &FrameShape) -> TransmitAbility {
     let none = TransmitAbility::default();
     // The stack's own tags are 0x8100; another with one tag is summed in `Nic::transmit`.
-    if variant != Variant::Gbeth || !on || shape.segment.is_some() || shape.link_len > 18 {
+    if variant != Variant::Gbeth
+        || !on
+        || shape.segment.is_some()
+        || shape.tagged
+        || shape.link_len > 18
+    {
         return none;
     }
-    let transport_checksum = match (shape.network, shape.transport) {
-        (
-            Network::Ipv4 { header_len: 20, fragment: false },
-            Transport::Tcp { .. } | Transport::Udp,
-        ) => true,
-        (
-            Network::Ipv6 { header_len: 40, extension_headers: false, fragment: false },
-            Transport::Tcp { .. },
-        ) => true,
+    let transport_checksum = match shape.network {
+        Network::Ipv4 { header_len: 20, fragment: false } => {
+            matches!(shape.transport, Transport::Tcp { .. } | Transport::Udp)
+        }
+        Network::Ipv6 { header_len: 40, extension_headers: false, fragment: false } => {
+            matches!(shape.transport, Transport::Tcp { .. })
+        }
         _ => false,
     };
     TransmitAbility { transport_checksum, ..none }
@@ -76,10 +79,13 @@ mod tests {
     use core::num::NonZeroU16;
     use trireme_nic::checksum;
 
-    const SUM: TransmitAbility =
-        TransmitAbility { network_checksum: false, transport_checksum: true, segment: false };
-    const NONE: TransmitAbility =
-        TransmitAbility { network_checksum: false, transport_checksum: false, segment: false };
+    const NONE: TransmitAbility = TransmitAbility {
+        network_checksum: false,
+        transport_checksum: false,
+        segment: false,
+        tag: false,
+    };
+    const SUM: TransmitAbility = TransmitAbility { transport_checksum: true, ..NONE };
 
     fn networks() -> Vec<Network> {
         let mut all = vec![Network::Other];
@@ -112,36 +118,48 @@ mod tests {
     #[test]
     fn exactly_what_the_engine_can_do_is_asked_of_it() {
         let mut asked = 0;
+        every_shape(&mut |variant, on, shape| {
+            let FrameShape { link_len, tagged, network, transport, segment, .. } = *shape;
+            let excluded = variant != Variant::Gbeth
+                || !on
+                || tagged
+                || segment.is_some()
+                || link_len >= 22
+                || matches!(transport, Transport::Icmp | Transport::Other)
+                || match network {
+                    Network::Other => true,
+                    Network::Ipv4 { header_len, fragment } => header_len != 20 || fragment,
+                    Network::Ipv6 { extension_headers, fragment, .. } => {
+                        extension_headers || fragment || transport == Transport::Udp
+                    }
+                };
+            let expected = if excluded { NONE } else { SUM };
+            assert_eq!(transmit_ability(variant, on, shape), expected, "{shape:?}");
+            asked += usize::from(!excluded);
+        });
+        // 11 TCP header lengths and UDP over IPv4, 11 over IPv6; two link lengths; seven lengths.
+        assert_eq!(asked, (12 + 11) * 2 * 7);
+    }
+
+    fn every_shape(visit: &mut dyn FnMut(Variant, bool, &FrameShape)) {
+        let flags = [false, true];
         for variant in [Variant::Gen2, Variant::Gen3, Variant::Gbeth] {
-            for on in [false, true] {
-                for link_len in [14u8, 18, 22, 26] {
+            for (on, tagged) in [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(a, b)| (flags[a], flags[b]))
+            {
+                for link_len in [14, 18, 22, 26] {
                     for network in networks() {
                         for transport in transports() {
                             for segment in [None, NonZeroU16::new(1460)] {
-                                for len in [54usize, 59, 60, 61, 590, 1514, 1518] {
-                                    let shape =
-                                        FrameShape { len, link_len, network, transport, segment };
-                                    let got = transmit_ability(variant, on, &shape);
-                                    let excluded = variant != Variant::Gbeth
-                                        || !on
-                                        || segment.is_some()
-                                        || link_len >= 22
-                                        || matches!(transport, Transport::Icmp | Transport::Other)
-                                        || match network {
-                                            Network::Other => true,
-                                            Network::Ipv4 { header_len, fragment } => {
-                                                header_len != 20 || fragment
-                                            }
-                                            Network::Ipv6 {
-                                                extension_headers, fragment, ..
-                                            } => {
-                                                extension_headers
-                                                    || fragment
-                                                    || transport == Transport::Udp
-                                            }
-                                        };
-                                    assert_eq!(got, if excluded { NONE } else { SUM }, "{shape:?}");
-                                    asked += usize::from(!excluded);
+                                for len in [54, 59, 60, 61, 590, 1514, 1518] {
+                                    let shape = FrameShape {
+                                        len,
+                                        link_len,
+                                        tagged,
+                                        network,
+                                        transport,
+                                        segment,
+                                    };
+                                    visit(variant, on, &shape);
                                 }
                             }
                         }
@@ -149,8 +167,6 @@ mod tests {
                 }
             }
         }
-        // 11 TCP header lengths and UDP over IPv4, 11 over IPv6; two link lengths; seven lengths.
-        assert_eq!(asked, (12 + 11) * 2 * 7);
     }
 
     #[test]

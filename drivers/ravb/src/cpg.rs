@@ -8,6 +8,9 @@ use crate::Timeout;
 use crate::wait::wait_until;
 use trireme_nic::Registers;
 
+/// How many bytes of the generator's registers are touched.
+pub const REGISTERS: usize = 0xa00;
+
 /// Longest time a module takes to start. Clocks start within a few bus cycles.
 const START_US: u32 = 10_000;
 /// How long a reset is held.

@@ -53,7 +53,7 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
             };
             let base = regs::TCCR.read(&self.bar);
             // Start requests that read one are left alone: a zero has no effect. [RV 2.4]
-            regs::TCCR.write(&self.bar, base - Tccr::TSRQ | Tccr::TFR);
+            regs::TCCR.write(&self.bar, (base - Tccr::TSRQ) | Tccr::TFR);
             if self.sent.len() == MAX_SENT {
                 self.sent.pop_front();
                 self.counters.tx_timestamps_lost += 1;
@@ -80,7 +80,7 @@ impl<R: Registers, D: Dma + Send> Ptp for Ravb<R, D> {
             return Err(PtpError::OutOfRange);
         }
         self.command_done(Gccr::TCR | Gccr::LTO)?;
-        regs::GCCR.modify(&self.bar, |bits| bits - Gccr::TCR | Gccr::RESET);
+        regs::GCCR.modify(&self.bar, |bits| (bits - Gccr::TCR) | Gccr::RESET);
         self.command_done(Gccr::TCR)?;
         regs::GTO0.write(&self.bar, time.nanoseconds);
         regs::GTO1.write(&self.bar, time.seconds as u32);

@@ -10,7 +10,7 @@ use crate::mdio::Bus;
 use crate::mode;
 use crate::phy::{Delays, LinkState, Phy};
 use crate::receive::{Home, Receiver};
-use crate::regs::{self, Csr, Csr0, Ecmr, Tccr};
+use crate::regs::{self, Csr, Csr0, Ecmr, Ecsr, Tccr};
 use crate::ring::{TxRing, buffers, reachable};
 use crate::variant::Variant;
 use crate::wait::wait_until;
@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use trireme_nic::checksum::{add, pseudo_header, sum};
 use trireme_nic::{
     Buffer, Coherent, Dma, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link,
-    MacAddress, Network, Nic, Ptp, PtpTime, ReceiveFilter, ReceivedFrame, Registers,
+    MacAddress, Network, Nic, Pause, Ptp, PtpTime, ReceiveFilter, ReceivedFrame, Registers, Stop,
     TransmitAbility, TransmitRequest, Transport,
 };
 
@@ -236,6 +236,18 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
         Ok(())
     }
 
+    /// Stops the card for good.
+    fn halt(&mut self) {
+        self.mask();
+        self.setting.link = LinkState::default();
+        regs::ECMR.write(&self.bar, self.setting.ecmr(self.variant));
+        regs::ECSIPR.write(&self.bar, Ecsr::empty());
+        if let Err(timeout) = mode::reset(&self.bar, self.variant, &*self.delay) {
+            log::warn!("ravb: {timeout:?}");
+        }
+        self.broken_until_us = Some(u64::MAX);
+    }
+
     /// Queues a frame.
     pub(crate) fn queue(
         &mut self,
@@ -433,6 +445,20 @@ impl<R: Registers, D: Dma + Send> Nic for Ravb<R, D> {
         }
     }
 
+    fn pause(&self) -> Option<Pause> {
+        // R-Car does not offer it to the peer. [RV 1.2]
+        let agreed = self.setting.link.pause;
+        (self.variant == Variant::Gbeth).then_some(Pause {
+            autonegotiate: true,
+            rx: agreed,
+            tx: agreed,
+        })
+    }
+
+    fn stop(&mut self, _why: Stop) {
+        self.halt();
+    }
+
     fn service(&mut self, now_us: u64) {
         self.now_us = now_us;
         if let Some(until) = self.broken_until_us {
@@ -511,6 +537,7 @@ impl<R: Registers, D: Dma + Send> Nic for Ravb<R, D> {
                     buffer: frame.buffer,
                     checksum: frame.checksum,
                     segment: None,
+                    tag: None,
                     slot: frame.home.pack() | queue,
                 });
             }
@@ -612,11 +639,7 @@ impl<R: Registers, D: Dma + Send> Nic for Ravb<R, D> {
 
 impl<R: Registers, D: Dma> Drop for Ravb<R, D> {
     fn drop(&mut self) {
-        self.setting.link = LinkState::default();
-        regs::ECMR.write(&self.bar, self.setting.ecmr(self.variant));
         // DMA memory is never freed, so a card that does not stop does no harm.
-        if let Err(timeout) = mode::reset(&self.bar, self.variant, &*self.delay) {
-            log::warn!("ravb: {timeout:?}");
-        }
+        self.halt();
     }
 }

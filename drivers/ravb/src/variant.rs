@@ -38,6 +38,11 @@ impl Variant {
         }
     }
 
+    /// How many bytes of registers are touched: GbEth has its TOE behind the others'.
+    pub fn register_bytes(self) -> usize {
+        if self.is_avb() { 0x800 } else { 0x80c }
+    }
+
     /// EtherAVB: a queue for network control, gPTP, extended receive descriptors, a receive sum.
     pub(crate) fn is_avb(self) -> bool {
         self != Variant::Gbeth

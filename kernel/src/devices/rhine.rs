@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use trireme_nic::Registers;
 use trireme_rhine::{Chip, Config, Rhine, TransmitChecksums};
 
+use super::delay;
 use crate::bus::host::Host;
 use crate::bus::pci::{Configuration, Function};
 use crate::interrupt::{self, Source};
@@ -67,13 +68,5 @@ fn bring_up<R: Registers + 'static>(
             net::add_card(Box::new(card));
         }
         Err(error) => log::error!("pci {place}: {}: {error}", chip.name()),
-    }
-}
-
-/// Waits, computing.
-fn delay(us: u32) {
-    let until = arch::monotonic_ns() + u64::from(us) * 1000;
-    while arch::monotonic_ns() < until {
-        core::hint::spin_loop();
     }
 }

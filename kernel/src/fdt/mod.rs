@@ -11,6 +11,7 @@
 
 pub(crate) mod machine;
 pub(crate) mod pci;
+pub(crate) mod ravb;
 
 use core::ops::Range;
 

@@ -4,13 +4,17 @@ use dtoolkit::fdt::Fdt;
 use proptest::prelude::*;
 
 use super::machine::{Conduit, Machine, UartKind, read, usable};
-use super::{Interrupt, Place, Sense, find, open, pci, walk};
+use super::{Interrupt, Place, Sense, find, open, pci, ravb, walk};
+use trireme_ravb::{Delays, Variant, cpg};
 
 /// As QEMU 11.1 makes them for `-M virt -cpu cortex-a57` (`dumpdtb`, padding removed).
 const VIRT_V2: &[u8] = include_bytes!("testdata/qemu-virt-gicv2.dtb");
 const VIRT_V3: &[u8] = include_bytes!("testdata/qemu-virt-gicv3.dtb");
 /// `dtc -O dtb -o board.dtb board.dts`
 const BOARD: &[u8] = include_bytes!("testdata/board.dtb");
+
+/// The same of `ravb.dts`.
+const RAVB: &[u8] = include_bytes!("testdata/ravb.dtb");
 
 /// The blob at an address divisible by eight, as loaders place it.
 fn aligned(blob: &[u8]) -> Vec<u64> {
@@ -108,6 +112,67 @@ fn address_outside_every_range_is_none() {
     .unwrap();
 }
 
+/// Facts of `docs/hardware/ravb.md` 1.4 and 1.5: SPI n is line 32 + n.
+#[test]
+fn ravb_cards_are_read_as_their_boards_have_them() {
+    let mut cards = Vec::new();
+    let mut generators = Vec::new();
+    with(RAVB, |tree| {
+        walk(tree, &mut |place: &Place<'_, '_>| {
+            cards.extend(ravb::card(place));
+            generators.extend(ravb::generator(place));
+        });
+    })
+    .unwrap();
+    assert_eq!(generators, [(cpg::Kind::RcarGen3, range(0xe615_0000, 0x1000))]);
+    let line = |spi: u32| Interrupt { line: 32 + spi, sense: Sense::Level };
+    let salvator = ravb::Card {
+        variant: Variant::Gen3,
+        registers: range(0xe680_0000, 0x800),
+        lines: [39, 40, 57, 58, 61, 63].map(line).to_vec(),
+        mac: Some([0x2e, 0x09, 0x0a, 1, 2, 3]),
+        phy: Some(0),
+        delays: Delays { mac_transmit: true, receive_skew_ps: Some(1500), ..Delays::default() },
+        link_pin: true,
+    };
+    // Before the properties of the MAC's delays the mode meant the MAC.
+    let older = ravb::Card {
+        variant: Variant::Gen3,
+        registers: range(0xe681_0000, 0x800),
+        lines: [39, 63].map(line).to_vec(),
+        mac: None,
+        phy: None,
+        delays: Delays { mac_transmit: true, ..Delays::default() },
+        link_pin: false,
+    };
+    let smarc = ravb::Card {
+        variant: Variant::Gbeth,
+        registers: range(0x11c3_0000, 0x1_0000),
+        lines: vec![line(87)],
+        mac: None,
+        phy: Some(7),
+        delays: Delays {
+            phy_receive: true,
+            phy_transmit: true,
+            receive_skew_ps: Some(2400),
+            transmit_skew_ps: Some(-300),
+            ..Delays::default()
+        },
+        link_pin: true,
+    };
+    let gen2 = ravb::Card {
+        variant: Variant::Gen2,
+        registers: range(0xe680_0000, 0x800),
+        lines: vec![line(163)],
+        mac: None,
+        phy: None,
+        delays: Delays::default(),
+        link_pin: true,
+    };
+    // The disabled one and the one without an interrupt are not there.
+    assert_eq!(cards, [salvator, older, smarc, gen2]);
+}
+
 #[test]
 fn virtio_mmio_nodes_have_registers_and_edges() {
     with(VIRT_V2, |tree| {
@@ -186,6 +251,8 @@ fn ask_everything(tree: Fdt<'_>) {
         }
         place.dma_coherent();
         super::machine::uart(place);
+        ravb::card(place);
+        ravb::generator(place);
     });
     if let Some(host) = bridge(tree) {
         for pin in 0..6 {
@@ -206,10 +273,10 @@ proptest! {
 
     #[test]
     fn damaged_trees_do_no_harm(
-        which in 0..3usize,
+        which in 0..4usize,
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..24),
     ) {
-        let mut blob = [VIRT_V2, VIRT_V3, BOARD][which].to_vec();
+        let mut blob = [VIRT_V2, VIRT_V3, BOARD, RAVB][which].to_vec();
         let len = blob.len();
         for (at, value) in damage {
             // The header's length is kept: it is checked by itself above.
@@ -220,10 +287,10 @@ proptest! {
 
     #[test]
     fn damaged_cells_do_no_harm(
-        which in 0..3usize,
+        which in 0..4usize,
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u32>()), 1..8),
     ) {
-        let mut blob = [VIRT_V2, VIRT_V3, BOARD][which].to_vec();
+        let mut blob = [VIRT_V2, VIRT_V3, BOARD, RAVB][which].to_vec();
         let len = blob.len();
         for (at, value) in damage {
             let at = 8 + 4 * at.index((len - 8) / 4);

@@ -42,7 +42,8 @@ pub(crate) struct Arguments {
     /// QEMU's processor model
     #[arg(long, value_name = "MODEL", default_value = "max")]
     cpu: String,
-    /// The network card: virtio, virtio-mmio, none, or a model of ours: rhine[:CHIP]
+    /// The network card: virtio, virtio-mmio, none, or a model of ours: rhine[:CHIP],
+    /// ravb[:gen2|:gen3], gbeth
     #[arg(long, default_value = "virtio")]
     nic: Nic,
     /// What the card is connected to
