@@ -14,7 +14,7 @@ use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 
 /// Bytes of each of the two rings, by class.
-pub(crate) const RING: [usize; 5] = [2 << 10, 8 << 10, 32 << 10, 128 << 10, 512 << 10];
+pub(crate) const RING: [usize; 6] = [2 << 10, 8 << 10, 32 << 10, 128 << 10, 256 << 10, 512 << 10];
 
 /// What a connection costs besides its rings: smoltcp's socket and set item, the table entry.
 const OVERHEAD: usize = 1536;
@@ -81,7 +81,7 @@ impl Buffers {
     /// The class a connection beginning now should have.
     fn class(&self, wanted: usize) -> usize {
         let free = self.budget.saturating_sub(self.used);
-        let large = free.saturating_sub(self.budget / 2) / 16;
+        let large = free.saturating_sub(self.budget / 2) / 8;
         let wanted = if wanted == 0 { usize::MAX } else { wanted };
         let mut class = 0;
         while class + 1 < RING.len() && cost(class + 1) <= large && RING[class] < wanted {

@@ -48,6 +48,10 @@ pub(crate) struct Wire {
     pub(crate) acknowledged: u32,
     /// Wire acknowledgement number last received.
     pub(crate) heard_to: u32,
+    /// Wire sequence number the peer's window ended before, as of its last acknowledgement.
+    pub(crate) window_end: u32,
+    /// The peer's window scale: what it announces is shifted left by so much (RFC 7323, 2.2).
+    pub(crate) window_scale: u8,
 }
 
 /// `a` comes before `b` in sequence space.
@@ -121,8 +125,10 @@ impl Wire {
     #[inline]
     pub(crate) fn hear(&mut self, tcp: &[u8]) {
         let acknowledgement = be32(tcp, 8);
-        if before(self.heard_to, acknowledgement) && !before(self.sent_to, acknowledgement) {
+        if !before(acknowledgement, self.heard_to) && !before(self.sent_to, acknowledgement) {
             self.heard_to = acknowledgement;
+            let window = u32::from(u16::from_be_bytes([tcp[14], tcp[15]]));
+            self.window_end = acknowledgement.wrapping_add(window << self.window_scale);
         }
     }
 
@@ -148,17 +154,27 @@ impl Wire {
             } else {
                 self.segment = self.segment.min(536);
             }
+            let scale = tcp.get_mut(20..header).and_then(|options| option::<1>(options, 3));
+            // More than 14 counts as 14 (RFC 7323, 2.3).
+            self.window_scale = scale.map_or(0, |scale| scale[0].min(14));
         }
     }
 }
 
 /// The value of the maximum segment size option among TCP options.
-pub(crate) fn maximum_segment_size(mut options: &mut [u8]) -> Option<&mut [u8; 2]> {
+pub(crate) fn maximum_segment_size(options: &mut [u8]) -> Option<&mut [u8; 2]> {
+    option(options, 2)
+}
+
+/// The value, `N` bytes of it, of the first TCP option of this kind.
+fn option<const N: usize>(mut options: &mut [u8], kind: u8) -> Option<&mut [u8; N]> {
     loop {
-        match options.first()? {
+        match *options.first()? {
             0 => return None,
             1 => options = options.get_mut(1..)?,
-            2 if *options.get(1)? == 4 => return options.get_mut(2..4)?.first_chunk_mut(),
+            found if found == kind && usize::from(*options.get(1)?) == 2 + N => {
+                return options.get_mut(2..)?.first_chunk_mut();
+            }
             _ => {
                 let len = usize::from(*options.get(1)?).max(2);
                 options = options.get_mut(len..)?;
@@ -328,6 +344,8 @@ mod tests {
             last_to: 0,
             acknowledged: 0,
             heard_to: 0,
+            window_end: 0,
+            window_scale: 0,
         }
     }
 

@@ -184,6 +184,8 @@ impl Stack {
             last_to: 0,
             acknowledged: 0,
             heard_to: 0,
+            window_end: 0,
+            window_scale: 0,
         }
     }
 

@@ -618,7 +618,8 @@ fn deliver(
 /// An acknowledgement of many segments at once counts as one in smoltcp's slow start, which then is
 /// nearly linear: peers behind TSO and GRO acknowledge 64 KiB at a time. So it is delivered in
 /// steps, but only while the congestion window is what holds the sender back: bytes are
-/// waiting that were never sent.
+/// waiting that were never sent, more than Nagle's algorithm would hold back, and the peer's window
+/// has room for them.
 fn split_acknowledgement(
     flow: &mut Flow,
     interface: &mut Interface,
@@ -629,13 +630,14 @@ fn split_acknowledgement(
 ) {
     const MOST: u32 = 32;
     let Some(&bytes) = packet[tcp + 8..].first_chunk::<4>() else { return };
-    let Wire { segment, heard_to, sent_to, offset, .. } = flow.wire;
+    let Wire { segment, heard_to, sent_to, window_end, offset, .. } = flow.wire;
     let (acknowledged, segment) = (u32::from_be_bytes(bytes), u32::from(segment));
     let advance = acknowledged.wrapping_sub(heard_to);
     if advance <= 2 * segment
         || before(acknowledged, heard_to)
         || before(sent_to, acknowledged)
-        || flow.socket().send_queue() <= sent_to.wrapping_sub(heard_to) as usize
+        || flow.unsent() < segment as usize
+        || before(window_end, sent_to.wrapping_add(segment))
     {
         return;
     }
