@@ -11,11 +11,15 @@
 //! number, sums and PSH, the sequence number is the next, and nothing but ACK and PSH is set.
 //! Anything else for the connection is preceded by what was merged, so order is kept. A short
 //! segment or PSH ends a merge.
+//!
+//! Bare acknowledgements are merged too: one that acknowledges more takes the place of the one before.
+//! Those that acknowledge nothing new, or carry options (SACK), all reach smoltcp: it counts them.
 
 use crate::flow::FlowKey;
 use crate::frame::{Headers, tcp_flags};
+use crate::line::before;
 use alloc::vec::Vec;
-use trireme_nic::Network;
+use trireme_nic::{Network, Transport};
 
 /// Connections merged for at a time; more than these taking turns in one batch is rare.
 const SLOTS: usize = 4;
@@ -38,7 +42,7 @@ pub(crate) struct Merge {
     pub(crate) tcp: usize,
     pub(crate) segments: u64,
     payload: usize,
-    /// Payload bytes of the first segment.
+    /// Payload bytes of the first segment. 0: bare acknowledgements.
     size: usize,
     next: u32,
 }
@@ -112,7 +116,8 @@ impl Gro {
             Network::Ipv6 { header_len, .. } => header_len == 40,
             Network::Other => false,
         };
-        (LEAST_PAYLOAD..CAPACITY / 2).contains(&payload)
+        let bare = headers.shape.transport == Transport::Tcp { header_len: 20 };
+        ((LEAST_PAYLOAD..CAPACITY / 2).contains(&payload) || payload == 0 && bare)
             && plain
             && headers.tcp.is_some_and(|tcp| tcp.flags == tcp_flags::ACK)
             && self.merges.len() < SLOTS
@@ -151,6 +156,9 @@ impl Merge {
         let (Some(tcp), size) = (headers.tcp, headers.tcp_payload_len()) else {
             return Added::Refused;
         };
+        if self.size == 0 {
+            return self.acknowledge(packet, headers);
+        }
         let room = CAPACITY - self.packet.len();
         if tcp.sequence != self.next
             || tcp.flags & !tcp_flags::PSH != tcp_flags::ACK
@@ -168,6 +176,27 @@ impl Merge {
             || tcp.flags & tcp_flags::PSH != 0
             || CAPACITY - self.packet.len() < self.size;
         if ends { Added::Complete } else { Added::Merged }
+    }
+
+    /// An acknowledgement behind an acknowledgement.
+    fn acknowledge(&mut self, packet: &[u8], headers: &Headers) -> Added {
+        let (Some(tcp), 0) = (headers.tcp, headers.tcp_payload_len()) else {
+            return Added::Refused;
+        };
+        let acknowledged = self.packet[self.tcp + 8..].first_chunk().map(|b| u32::from_be_bytes(*b));
+        let newer = acknowledged.is_some_and(|held| before(held, tcp.acknowledgement));
+        // Of the same length: without options, as the first.
+        if !newer
+            || tcp.flags != tcp_flags::ACK
+            || tcp.sequence != self.next
+            || packet.len() != self.packet.len()
+            || headers.transport_offset() - usize::from(headers.shape.link_len) != self.tcp
+        {
+            return Added::Refused;
+        }
+        self.packet.copy_from_slice(packet);
+        self.segments += 1;
+        Added::Merged
     }
 
     /// Is everything else the same?
@@ -328,9 +357,60 @@ mod tests {
             (0x18, 1460, false),
             (0x11, 1460, false),
             (0x10, 64_000, false),
+            (0x10, 0, true),
+            (0x50, 0, false),
+            (0x11, 0, false),
+            (0x14, 0, false),
         ] {
             assert_eq!(gro.wants(&segment(false, 1, flags, &vec![0; len]).1), wanted);
         }
+    }
+
+    /// A bare acknowledgement.
+    fn acknowledgement(number: u32, flags: u8, options: &[u8]) -> (Vec<u8>, Headers) {
+        let (mut packet, _) = segment(false, 5000, flags, options);
+        packet[28..32].copy_from_slice(&number.to_be_bytes());
+        packet[32] += (options.len() as u8 / 4) << 4;
+        let frame = [&[0; 12][..], &[8, 0], &packet].concat();
+        let headers = frame::parse(&frame).unwrap();
+        (packet, headers)
+    }
+
+    #[test]
+    fn a_later_acknowledgement_takes_the_place_of_an_earlier_one() {
+        let first = acknowledgement(u32::MAX - 10, 0x10, &[]);
+        let held = || {
+            let mut gro = Gro::new();
+            assert!(gro.wants(&first.1));
+            gro.hold(7, key(&first.1), 1, &first.0, &first.1);
+            gro
+        };
+        let mut gro = held();
+        assert_eq!(add(&mut gro, &acknowledgement(u32::MAX, 0x10, &[])), Added::Merged);
+        let last = acknowledgement(20, 0x10, &[]);
+        assert_eq!(add(&mut gro, &last), Added::Merged);
+        let mut merge = gro.take(&key(&first.1)).unwrap();
+        merge.finish();
+        assert_eq!(merge.segments, 3);
+        assert_eq!(merge.packet, last.0);
+        // Each of these says something of its own. (RFC 5681, 2: a duplicate; RFC 2018: SACK; RFC 3168.)
+        for (what, other) in [
+            ("a duplicate", acknowledgement(u32::MAX - 10, 0x10, &[])),
+            ("an older one", acknowledgement(u32::MAX - 11, 0x10, &[])),
+            ("SACK", acknowledgement(20, 0x10, &[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2])),
+            ("FIN", acknowledgement(20, 0x11, &[])),
+            ("RST", acknowledgement(20, 0x14, &[])),
+            ("ECE", acknowledgement(20, 0x50, &[])),
+            ("data", segment(false, 5000, 0x10, &[1; SIZE])),
+            ("a keepalive", {
+                let mut probe = acknowledgement(20, 0x10, &[]);
+                probe.1.tcp.as_mut().unwrap().sequence -= 1;
+                probe
+            }),
+        ] {
+            assert_eq!(add(&mut held(), &other), Added::Refused, "{what}");
+        }
+        assert!(!Gro::new().wants(&acknowledgement(20, 0x10, &[1, 1, 1, 1]).1), "options");
     }
 
     #[test]
