@@ -106,8 +106,12 @@ impl Segmentation {
     /// Queues segments until all are (true) or the ring is full (false; call again after
     /// the next [`Nic::service`]). `frame` is the frame given to [`new`](Self::new).
     pub fn run(&mut self, nic: &mut dyn Nic, frame: &[u8], counters: &mut Counters) -> bool {
+        // All segments but the last are alike: the card is asked once for them.
+        let len = self.payload_offset + self.segment;
+        let full = FrameShape { len, segment: None, ..self.shape };
+        let sums_full = nic.transmit_ability(&full).transport_checksum;
         while self.next < self.end {
-            if !self.send_next(nic, frame, counters) {
+            if !self.send_next(nic, frame, sums_full, counters) {
                 counters.tx_gso_waits += 1;
                 return false;
             }
@@ -115,7 +119,14 @@ impl Segmentation {
         true
     }
 
-    fn send_next(&mut self, nic: &mut dyn Nic, frame: &[u8], counters: &mut Counters) -> bool {
+    /// `sums_full`: the card sums segments of full size.
+    fn send_next(
+        &mut self,
+        nic: &mut dyn Nic,
+        frame: &[u8],
+        sums_full: bool,
+        counters: &mut Counters,
+    ) -> bool {
         let size = self.segment.min(self.end - self.next);
         let last = self.next + size == self.end;
         let len = self.payload_offset + size;
@@ -142,7 +153,11 @@ impl Segmentation {
 
         let shape = FrameShape { len, segment: None, ..self.shape };
         let mut request = TransmitRequest::plain(shape);
-        if nic.transmit_ability(&shape).transport_checksum {
+        let card_sums = match size == self.segment {
+            true => sums_full,
+            false => nic.transmit_ability(&shape).transport_checksum,
+        };
+        if card_sums {
             request.transport_checksum = true;
             counters.tx_csum_hw += 1;
             counters.tx_csum_hw_bytes += len as u64;

@@ -618,8 +618,8 @@ fn deliver(
 /// An acknowledgement of many segments at once counts as one in smoltcp's slow start, which then is
 /// nearly linear: peers behind TSO and GRO acknowledge 64 KiB at a time. So it is delivered in
 /// steps, but only while the congestion window is what holds the sender back: bytes are
-/// waiting that were never sent, more than Nagle's algorithm would hold back, and the peer's window
-/// has room for them.
+/// waiting that were never sent, more than Nagle's algorithm would hold back, and neither the card's
+/// ring nor the peer's window stops them.
 fn split_acknowledgement(
     flow: &mut Flow,
     interface: &mut Interface,
@@ -636,6 +636,7 @@ fn split_acknowledgement(
     if advance <= 2 * segment
         || before(acknowledged, heard_to)
         || before(sent_to, acknowledged)
+        || flow.blocked
         || flow.unsent() < segment as usize
         || before(window_end, sent_to.wrapping_add(segment))
     {
