@@ -238,7 +238,13 @@ impl Stack {
                     return;
                 }
             }
-            if more && self.gro.wants(headers) {
+            let promising = match self.slots.at(index) {
+                _ if !more || !self.gro.wants(headers) => false,
+                // Without much in flight another acknowledgement is not what waits behind.
+                Some(Slot::Flow(flow)) => headers.tcp_payload_len() > 0 || flow.is_bulk(),
+                _ => false,
+            };
+            if promising {
                 return self.gro.hold(index, key, interface, packet, headers);
             }
             return self.feed(index, packet, tcp, now);

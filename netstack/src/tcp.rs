@@ -197,6 +197,12 @@ impl Flow {
         self.engine.socket().send_queue().saturating_sub(in_flight)
     }
 
+    /// Are more than a handful of segments in flight?
+    #[inline]
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.wire.sent_to.wrapping_sub(self.wire.heard_to) > 4 * u32::from(self.wire.segment)
+    }
+
     /// Is it certain, without asking smoltcp, that there is nothing to send now? In the middle of a
     /// connection, with nothing in flight and nothing to send, all there can be is an
     /// acknowledgement that may wait.

@@ -708,3 +708,23 @@ fn slow_start_doubles_although_whole_frames_are_acknowledged() {
     }
     assert!(flights[7] > 60 * 1460, "{flights:?}");
 }
+
+#[test]
+fn an_idle_connection_lets_the_stack_sleep() {
+    let mut host = Host::new();
+    let listener = host.listen();
+    host.open(listener, 5000);
+    assert_eq!(host.stack.poll(host.now).wake_at, None);
+}
+
+#[test]
+fn data_with_the_last_handshake_segment_is_acknowledged_in_time() {
+    let mut host = Host::new();
+    host.listen();
+    host.segment(5000, 1000, 0, SYN, &[]);
+    let ours = host.segments()[0].sequence.wrapping_add(1);
+    host.segment(5000, 1001, ours, ACK | PSH, b"early");
+    // Nobody reads it. RFC 9293, 3.8.6.3: within half a second.
+    host.pass(Duration::from_millis(500));
+    assert_eq!(host.segments().pop().unwrap().acknowledgement, 1006);
+}

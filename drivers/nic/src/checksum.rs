@@ -73,6 +73,13 @@ pub fn sum_fixed<const N: usize>(bytes: &[u8; N]) -> u16 {
     u16::from_be(fold(total))
 }
 
+/// Big-endian 32-bit words added up: the same as their halves, once folded.
+#[inline(always)]
+fn words<const N: usize>(bytes: &[u8; N]) -> u64 {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum()
+}
+
 /// Sum of the pseudo-header of a TCP or UDP packet whose frame has this shape, with
 /// `transport_len` as length (some segmentation engines want 0 there). `None` if it is neither, or if
 /// the shape does not fit the frame.
@@ -84,11 +91,11 @@ pub fn pseudo_header(frame: &[u8], shape: &FrameShape, transport_len: usize) -> 
     };
     let network = usize::from(shape.link_len);
     let addresses = match shape.network {
-        Network::Ipv4 { .. } => sum_fixed::<8>(frame.get(network + 12..)?.first_chunk()?),
-        Network::Ipv6 { .. } => sum_fixed::<32>(frame.get(network + 8..)?.first_chunk()?),
+        Network::Ipv4 { .. } => words(frame.get(network + 12..)?.first_chunk::<8>()?),
+        Network::Ipv6 { .. } => words(frame.get(network + 8..)?.first_chunk::<32>()?),
         Network::Other => return None,
     };
-    Some(fold(u64::from(addresses) + protocol + transport_len as u64))
+    Some(fold(addresses + protocol + transport_len as u64))
 }
 
 #[cfg(test)]
