@@ -183,7 +183,8 @@ impl Merge {
         let (Some(tcp), 0) = (headers.tcp, headers.tcp_payload_len()) else {
             return Added::Refused;
         };
-        let acknowledged = self.packet[self.tcp + 8..].first_chunk().map(|b| u32::from_be_bytes(*b));
+        let acknowledged =
+            self.packet[self.tcp + 8..].first_chunk().map(|b| u32::from_be_bytes(*b));
         let newer = acknowledged.is_some_and(|held| before(held, tcp.acknowledgement));
         // Of the same length: without options, as the first.
         if !newer
