@@ -73,6 +73,16 @@ pub trait Device: Send {
     /// The next frame for the wire, without FCS.
     fn take_frame(&mut self) -> Option<Vec<u8>>;
 
+    /// A frame arrives on wire `wire` of a card with several; cards with one need not know.
+    fn receive_on(&mut self, _wire: usize, frame: &[u8], context: Context<'_>) {
+        self.receive(frame, context);
+    }
+
+    /// The next frame and the wire it leaves on, for a card with several.
+    fn take_frame_for(&mut self) -> Option<(usize, Vec<u8>)> {
+        self.take_frame().map(|frame| (0, frame))
+    }
+
     /// Level of the interrupt pin: true is asserted.
     fn interrupt(&self) -> bool;
 

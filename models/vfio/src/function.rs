@@ -152,9 +152,9 @@ impl<D: Device> Function<D> {
         Ok(())
     }
 
-    /// A frame arrives from the wire.
-    pub fn receive(&mut self, frame: &[u8], memory: &dyn GuestMemory, now: Duration) {
-        self.with(memory, now, |device, context| device.receive(frame, context));
+    /// A frame arrives from wire `wire`.
+    pub fn receive(&mut self, wire: usize, frame: &[u8], memory: &dyn GuestMemory, now: Duration) {
+        self.with(memory, now, |device, context| device.receive_on(wire, frame, context));
     }
 
     /// Time passes; see [`Device::advance`].
@@ -162,9 +162,9 @@ impl<D: Device> Function<D> {
         self.with(memory, now, |device, context| device.advance(context))
     }
 
-    /// The next frame for the wire.
-    pub fn take_frame(&mut self) -> Option<Vec<u8>> {
-        self.device.take_frame()
+    /// The next frame, and the wire it is for.
+    pub fn take_frame(&mut self) -> Option<(usize, Vec<u8>)> {
+        self.device.take_frame_for()
     }
 }
 

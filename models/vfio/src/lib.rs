@@ -21,4 +21,4 @@ pub use config::{Bar, ConfigSpace, PowerState};
 pub use device::{Context, Device, DmaError, GuestMemory};
 pub use function::Function;
 pub use memory::{DmaTable, MapError};
-pub use server::{Options, ServeError, serve};
+pub use server::{Options, ServeError, Wires, serve};

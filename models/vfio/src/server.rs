@@ -1,7 +1,7 @@
 //! The vfio-user server: socket and threads around a [`Function`].
 //!
 //! Register accesses, mappings and interrupt set-up arrive one at a time on the socket's thread;
-//! frames arrive on a second thread; a third calls [`Device::advance`] when the core asked for it.
+//! frames arrive on a thread for each wire; another calls [`Device::advance`] when the core asked for it.
 //! One lock makes them take turns. A core has nothing to wait for inside, so nobody holds it long.
 //!
 //! INTx is automasked: once signalled, the client masks it until the guest is through, and then
@@ -37,6 +37,21 @@ pub struct Options {
     pub socket: PathBuf,
     /// End after the first client is gone instead of waiting for the next.
     pub once: bool,
+}
+
+/// The wires of a card's ports, in their order. A port beyond them has its cable unplugged.
+pub struct Wires(Vec<Wire>);
+
+impl From<Wire> for Wires {
+    fn from(wire: Wire) -> Wires {
+        Wires(vec![wire])
+    }
+}
+
+impl From<Vec<Wire>> for Wires {
+    fn from(wires: Vec<Wire>) -> Wires {
+        Wires(wires)
+    }
 }
 
 /// Why serving ended.
@@ -86,7 +101,8 @@ struct State<D> {
     function: Function<D>,
     memory: DmaTable,
     line: Line,
-    sink: Box<dyn FrameSink>,
+    /// One for each wire.
+    sinks: Vec<Box<dyn FrameSink>>,
     start: Instant,
     deadline: Option<Duration>,
     stopped: bool,
@@ -98,8 +114,10 @@ impl<D: Device> State<D> {
     /// be called again, and looks at its interrupt.
     fn settle(&mut self) {
         self.deadline = self.function.advance(&self.memory, self.start.elapsed());
-        while let Some(frame) = self.function.take_frame() {
-            if let Err(error) = self.sink.send(&frame) {
+        while let Some((wire, frame)) = self.function.take_frame() {
+            // Nothing is plugged in there: not lost, as nobody was to have it.
+            let Some(sink) = self.sinks.get_mut(wire) else { continue };
+            if let Err(error) = sink.send(&frame) {
                 self.frames_lost += 1;
                 log::debug!("frame of {} bytes not sent: {error}", frame.len());
             }
@@ -156,13 +174,13 @@ impl<D: Device> Shared<D> {
         }
     }
 
-    fn run_receiver(&self, source: &mut dyn FrameSource) {
+    fn run_receiver(&self, wire: usize, source: &mut dyn FrameSource) {
         let mut frame = Vec::new();
         loop {
             match source.receive(&mut frame) {
                 Ok(true) => self.with(|state| {
                     let now = state.start.elapsed();
-                    state.function.receive(&frame, &state.memory, now);
+                    state.function.receive(wire, &frame, &state.memory, now);
                 }),
                 Ok(false) => return log::info!("wire closed"),
                 Err(error) => return log::error!("wire: {error}"),
@@ -320,21 +338,24 @@ fn interrupts() -> Vec<IrqInfo> {
 
 /// Serves `device` until the first client is gone (`once`) or for ever.
 ///
-/// Between clients the device is reset and sees no memory. `end` sees the core last, for its counters.
+/// `wires` are those of the card's ports, in their order. Between clients the device is reset and
+/// sees no memory. `end` sees the core last, for its counters.
 pub fn serve<D: Device + 'static>(
     options: &Options,
     device: D,
-    wire: Wire,
+    wires: impl Into<Wires>,
     end: impl FnOnce(&D),
 ) -> Result<(), ServeError> {
     let function = Function::new(device);
     let server = Server::new(&options.socket, true, interrupts(), regions(&function))
         .map_err(ServeError::Socket)?;
+    let (sinks, sources): (Vec<_>, Vec<_>) =
+        wires.into().0.into_iter().map(|wire| (wire.sink, wire.source)).unzip();
     let state = State {
         function,
         memory: DmaTable::default(),
         line: Line::default(),
-        sink: wire.sink,
+        sinks,
         start: Instant::now(),
         deadline: None,
         stopped: false,
@@ -348,10 +369,11 @@ pub fn serve<D: Device + 'static>(
         let shared = shared.clone();
         spawn("timer", Box::new(move || shared.run_timer()))?
     };
-    let receiver = shared.clone();
-    let mut source = wire.source;
-    // Blocks on the wire for as long as that lasts, so nobody joins it.
-    spawn("receiver", Box::new(move || receiver.run_receiver(&mut *source)))?;
+    for (wire, mut source) in sources.into_iter().enumerate() {
+        let receiver = shared.clone();
+        // Blocks on the wire for as long as that lasts, so nobody joins it.
+        spawn("receiver", Box::new(move || receiver.run_receiver(wire, &mut *source)))?;
+    }
 
     let result = loop {
         let mut backend = Backend(shared.clone());
