@@ -51,10 +51,10 @@ impl Gemini {
         if !matches!(kind, Kind::Pointers | Kind::HeaderPointers) && mask != u32::MAX {
             self.counters.odd_accesses += 1;
         }
-        if let Some((port, offset)) = port_offset(offset) {
-            if let Some(value) = self.load_port(port, offset) {
-                return Some(value);
-            }
+        if let Some((port, offset)) = port_offset(offset)
+            && let Some(value) = self.load_port(port, offset)
+        {
+            return Some(value);
         }
         Some(match offset {
             regs::TOE_VERSION => regs::VERSION,

@@ -165,7 +165,7 @@ impl Board {
     /// A MAC sends. Returns what goes out on which wire.
     pub(crate) fn transmit(&mut self, port: usize, frame: Vec<u8>) -> Vec<(usize, Vec<u8>)> {
         match &mut self.bus {
-            Bus::Smi(_, switch) => switch.from_cpu(frame).ports,
+            Bus::Smi(_, switch) => switch.take_cpu(frame).ports,
             _ => vec![(port, frame)],
         }
     }
@@ -177,7 +177,7 @@ impl Board {
         }
         match &mut self.bus {
             Bus::Smi(_, switch) => {
-                let Forwarded { cpu, ports } = switch.from_port(wire, frame);
+                let Forwarded { cpu, ports } = switch.take_port(wire, frame);
                 self.between = ports;
                 cpu.map(|frame| (0, frame))
             }

@@ -136,7 +136,7 @@ impl Switch {
     }
 
     /// A frame from the CPU.
-    pub(crate) fn from_cpu(&mut self, mut frame: Vec<u8>) -> Forwarded {
+    pub(crate) fn take_cpu(&mut self, mut frame: Vec<u8>) -> Forwarded {
         if self.too_long(&frame) || frame.len() < 16 {
             return Forwarded::default();
         }
@@ -154,7 +154,7 @@ impl Switch {
     }
 
     /// A frame from a port's cable.
-    pub(crate) fn from_port(&mut self, port: usize, frame: &[u8]) -> Forwarded {
+    pub(crate) fn take_port(&mut self, port: usize, frame: &[u8]) -> Forwarded {
         if !self.phys[port].link() || self.too_long(frame) || frame.len() < 14 {
             return Forwarded::default();
         }
@@ -180,12 +180,12 @@ mod tests {
         switch.write(0x0061, 0x0020);
         let plain = frame(9, 1);
         let tagged = |word: [u8; 2]| [&plain[..12], &[0x88, 0x99], &word, &plain[12..]].concat();
-        let out = switch.from_cpu(tagged([0xa0, 0x04]));
+        let out = switch.take_cpu(tagged([0xa0, 0x04]));
         assert_eq!(out, Forwarded { cpu: None, ports: vec![(2, plain.clone())] });
-        assert_eq!(switch.from_cpu(tagged([0x50, 0x04])), Forwarded::default());
+        assert_eq!(switch.take_cpu(tagged([0x50, 0x04])), Forwarded::default());
 
         let answer = frame(1, 9);
-        let out = switch.from_port(2, &answer);
+        let out = switch.take_port(2, &answer);
         let wanted = [&answer[..12], &[0x88, 0x99, 0xa0, 0x02], &answer[12..]].concat();
         assert_eq!(out, Forwarded { cpu: Some(wanted), ports: vec![] });
     }
@@ -193,12 +193,12 @@ mod tests {
     #[test]
     fn untagged_frames_go_where_the_address_was_seen() {
         let mut switch = Switch::new();
-        let out = switch.from_port(1, &frame(1, 9));
+        let out = switch.take_port(1, &frame(1, 9));
         assert_eq!(out.ports.iter().map(|p| p.0).collect::<Vec<_>>(), [0, 2, 3, 4]);
         assert_eq!(out.cpu, Some(frame(1, 9)));
-        let out = switch.from_cpu(frame(9, 1));
+        let out = switch.take_cpu(frame(9, 1));
         assert_eq!(out.ports, [(1, frame(9, 1))]);
-        let out = switch.from_port(0, &frame(1, 8));
+        let out = switch.take_port(0, &frame(1, 8));
         assert_eq!((out.cpu, out.ports), (Some(frame(1, 8)), vec![]));
     }
 }

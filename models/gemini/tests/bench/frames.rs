@@ -71,23 +71,22 @@ impl Spec {
         transport.extend(&self.payload);
         let protocol = if self.udp { 17 } else { 6 };
         let mut ip = Vec::new();
-        let addresses;
-        if self.v6 {
+        let addresses = if self.v6 {
             let len = self.ip_options.len() + transport.len();
             ip.extend([0x60, 0x01, 0x23, 0x45]);
             ip.extend((len as u16).to_be_bytes());
             ip.extend([self.extension.unwrap_or(protocol), 64]);
             ip.extend([0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
             ip.extend([0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-            addresses = ip[8..40].to_vec();
+            ip[8..40].to_vec()
         } else {
             let header = 20 + self.ip_options.len();
             ip.extend([0x40 | (header / 4) as u8, 0]);
             ip.extend(((header + transport.len()) as u16).to_be_bytes());
             ip.extend(self.id.to_be_bytes());
             ip.extend([0x40, 0, 64, protocol, 0, 0, 192, 168, 1, 136, 192, 168, 1, 2]);
-            addresses = ip[12..20].to_vec();
-        }
+            ip[12..20].to_vec()
+        };
         ip.extend(&self.ip_options);
         if !self.v6 {
             let check = sum(&[&ip]);
