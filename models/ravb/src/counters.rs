@@ -15,8 +15,8 @@ pub struct Counters {
     pub tx_odd_seeds: u64,
     /// Frames too long to be sent, and queue errors.
     pub tx_errors: u64,
-    /// Frames sent while the E-MAC's speed is not the PHY's, or with no link: nobody hears them.
-    pub tx_unheard: u64,
+    /// Frames sent or arriving while the E-MAC's speed is not the PHY's, or with no link.
+    pub unheard: u64,
     /// Transmit buffers that did not lie on four bytes where they must.
     pub tx_misaligned: u64,
     /// Frames stored in receive buffers.

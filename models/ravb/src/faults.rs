@@ -148,7 +148,6 @@ impl FromStr for Faults {
 }
 
 /// Draws whether a fault of this rate happens now.
-#[cfg_attr(not(test), expect(dead_code, reason = "the engines come next"))]
 pub(crate) fn strikes(random: &mut fastrand::Rng, rate: u32) -> bool {
     rate != 0 && random.u32(0..rate) == 0
 }

@@ -11,9 +11,23 @@
 
 #![deny(unsafe_code)]
 
+mod access;
+mod checksum;
 mod counters;
+mod desc;
 mod device;
 mod faults;
+mod filter;
+mod gptp;
+mod irq;
+mod mdio;
+mod mode;
+mod phy;
+mod ptp;
+mod queue;
+mod regs;
+mod rx;
+mod tx;
 mod variant;
 
 pub use counters::Counters;

@@ -12,6 +12,7 @@ const USAGE: &str = "\
 usage: ravb-model --socket PATH --tap NAME | --connect PATH | --listen PATH [options]
   --chip NAME              gen2, gen3 (default) or gbeth
   --mac ADDRESS            as a boot loader leaves it (default 2e:09:0a:00:00:01)
+  --phy ADDRESS            of the PHY on its MDIO (default 0)
   --fault LIST             of the card, e.g. rx-crc=100,dts-never,link-flap=2000
   --wire-fault LIST        of what it sends, e.g. loss=1,corruption=0.1,reorder=1,hold=5
   --pcap FILE              captures both directions
@@ -23,6 +24,7 @@ struct Arguments {
     wire: Box<dyn FnOnce() -> std::io::Result<Wire>>,
     chip: Variant,
     mac: [u8; 6],
+    phy: u8,
     faults: Faults,
     wire_faults: trireme_wire::Faults,
     pcap: Option<PathBuf>,
@@ -49,6 +51,7 @@ fn arguments() -> Result<Arguments, lexopt::Error> {
         wire: Box::new(|| Err(std::io::ErrorKind::NotFound.into())),
         chip: Variant::Gen3,
         mac: [0x2e, 0x09, 0x0a, 0, 0, 1],
+        phy: 0,
         faults: Faults::default(),
         wire_faults: trireme_wire::Faults::default(),
         pcap: None,
@@ -72,6 +75,7 @@ fn arguments() -> Result<Arguments, lexopt::Error> {
             }
             Long("chip") => rest.chip = parser.value()?.parse()?,
             Long("mac") => rest.mac = parser.value()?.parse_with(parse_mac)?,
+            Long("phy") => rest.phy = parser.value()?.parse()?,
             Long("fault") => rest.faults = parser.value()?.parse()?,
             Long("wire-fault") => rest.wire_faults = parser.value()?.parse()?,
             Long("pcap") => rest.pcap = Some(parser.value()?.into()),
@@ -100,7 +104,8 @@ fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         let impairment = Impairment::new(arguments.wire_faults, arguments.seed);
         sink = Box::new(Impaired::new(sink, impairment));
     }
-    let ravb = Ravb::new(arguments.chip, arguments.mac, arguments.faults, arguments.seed);
+    let Arguments { chip, mac, phy, faults, seed, .. } = arguments;
+    let ravb = Ravb::with_phy(chip, mac, phy, faults, seed);
     let options = Options { socket: arguments.socket, once: arguments.once };
     serve(&options, ravb, Wire { sink, source }, |ravb| {
         log::info!("{:?}", ravb.counters());
