@@ -100,6 +100,9 @@ pub struct Stack {
     pub(crate) time_names_due: Option<Instant>,
     /// When the resolver or the NTP client has something to do.
     pub(crate) services_due: Option<Instant>,
+    /// A datagram has found a card full, and nothing need come that would cause a turn: the next turn is due, in
+    /// which the card is asked to interrupt when there is room.
+    pub(crate) unarmed: bool,
     pub(crate) slots: Slab<Slot>,
     /// TCP connections.
     pub(crate) flows: Flows,
@@ -154,6 +157,7 @@ impl Stack {
             time_names: Vec::new(),
             time_names_due: None,
             services_due: None,
+            unarmed: false,
             slots: Slab::new(),
             flows: Flows::new(),
             connected: Flows::new(),
@@ -208,6 +212,7 @@ impl Stack {
     /// nothing is left, the cards may interrupt again.
     pub fn poll(&mut self, now: Instant) -> Poll {
         let mut again = false;
+        self.unarmed = false;
         for n in 0..self.interfaces.len() {
             again |= self.receive_batch(n, now);
         }
@@ -387,7 +392,8 @@ impl Stack {
     /// it.
     #[inline]
     pub fn wake_at(&self) -> Option<Instant> {
-        let at = if self.dirty.is_empty() { self.due_micros() } else { 0 };
+        let is_due = self.unarmed || !self.dirty.is_empty();
+        let at = if is_due { 0 } else { self.due_micros() };
         (at != NEVER).then(|| Instant::from_micros(at))
     }
 

@@ -326,6 +326,7 @@ impl Stack {
         {
             socket.stalled = true;
             interface.blocked.push_back(index);
+            self.unarmed = true;
         }
         Err(Error::WouldBlock)
     }

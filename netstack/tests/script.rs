@@ -728,3 +728,23 @@ fn data_with_the_last_handshake_segment_is_acknowledged_in_time() {
     host.pass(Duration::from_millis(500));
     assert_eq!(host.segments().pop().unwrap().acknowledgement, 1006);
 }
+
+/// Nothing comes from the wire, so nothing but the stack itself can see to it that the card tells of room.
+#[test]
+fn a_datagram_stopped_by_a_full_ring_makes_a_turn_due() {
+    let mut host = Host::with(Abilities { ring: 8, ..Abilities::default() }, 64 << 20);
+    let socket = host.stack.socket(Family::V4, Kind::Datagram).unwrap();
+    let peer = SocketAddr::from((PEER, 9));
+    let idle = host.stack.wake_at();
+    let send = |host: &mut Host| host.stack.send_to(socket, &[0; 1000], peer, host.now);
+    let mut sent = 0;
+    while send(&mut host) != Err(Error::WouldBlock) {
+        sent += 1;
+        assert!(sent < 1000, "the ring is never full");
+    }
+    assert!(host.stack.wake_at().is_some_and(|at| at <= host.now), "no turn is due");
+    host.poll();
+    assert_eq!(host.stack.wake_at(), idle, "the turn has been had");
+    assert!(host.stack.readiness(socket).contains(Readiness::WRITABLE));
+    assert_eq!(send(&mut host), Ok(1000));
+}
