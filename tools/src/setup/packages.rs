@@ -31,6 +31,7 @@ pub(super) const TESTS: &[Wanted] = &[
     ("curl", "curl"),
     ("ab", "apache2-utils"),
     ("wrk", "wrk"),
+    ("iperf3", "iperf3"),
     ("tcpdump", "tcpdump"),
     ("ethtool", "ethtool"),
     ("dnsmasq", "dnsmasq-base"),
