@@ -131,6 +131,15 @@ impl Stack {
     pub(crate) fn configure(&mut self, place: usize, addressing: Addressing, now: Instant) {
         let Some(interface) = self.interfaces.get_mut(place) else { return };
         let mac = interface.mac;
+        if let Some(mtu) = addressing.mtu
+            && !interface.nic.set_mtu(mtu)
+        {
+            let most = interface.nic.max_mtu();
+            log::warn!("{}: no MTU of {mtu}; it can be {most} at most", interface.name);
+        }
+        if addressing.mac.is_some_and(|wanted| wanted != mac) {
+            log::warn!("{}: the address of a card cannot be changed", interface.name);
+        }
         // Heard before they are ours, to hear objections.
         interface.tentative.push(crate::address::link_local(mac));
         if let Ipv6Addressing::Static { address, .. } = addressing.ipv6 {
@@ -228,7 +237,7 @@ impl Stack {
         self.schedule_services();
     }
 
-    /// Adds an address to `eth{n}`, as `ip addr add` does.
+    /// Adds an address to interface `n`, as `ip addr add` does.
     pub fn add_address(&mut self, n: usize, cidr: Cidr, now: Instant) {
         let place = LOOPBACK + 1 + n;
         if let Some(setup) = self.interfaces.get_mut(place).and_then(|i| i.setup.as_mut())

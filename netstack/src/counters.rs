@@ -68,6 +68,14 @@ pub struct Counters {
     pub rx_csum_bad_udp: u64,
     /// Frames dropped: UDP over IPv6 without a sum (RFC 8200, 8.1).
     pub rx_csum_missing: u64,
+    /// Frames whose VLAN tag the card took out.
+    pub rx_vlan_hw: u64,
+    /// Frames with a VLAN tag in them.
+    pub rx_vlan_sw: u64,
+    /// Those of either whose tag carries a priority and no VLAN.
+    pub rx_vlan_priority: u64,
+    /// Frames dropped: of a VLAN without an interface here, or with several tags.
+    pub rx_vlan_unknown: u64,
     /// Frames software merged segments to.
     pub rx_gro_frames: u64,
     /// Segments merged.
@@ -113,6 +121,10 @@ impl Counters {
         visit("rx_csum_bad_tcp", self.rx_csum_bad_tcp);
         visit("rx_csum_bad_udp", self.rx_csum_bad_udp);
         visit("rx_csum_missing", self.rx_csum_missing);
+        visit("rx_vlan_hw", self.rx_vlan_hw);
+        visit("rx_vlan_sw", self.rx_vlan_sw);
+        visit("rx_vlan_priority", self.rx_vlan_priority);
+        visit("rx_vlan_unknown", self.rx_vlan_unknown);
         visit("rx_gro_frames", self.rx_gro_frames);
         visit("rx_gro_segments", self.rx_gro_segments);
         for cause in Malformed::ALL {

@@ -65,6 +65,13 @@ impl Egress {
         self.large.is_some()
     }
 
+    /// Gives back what was borrowed ahead: others share the card and its few large buffers.
+    pub fn give_back(&mut self, nic: &mut dyn Nic) {
+        if let Some(buffer) = self.large.take() {
+            nic.transmit_cancel(buffer);
+        }
+    }
+
     /// Sends what `write` writes. With `link`, `write` is given room for an IP packet of `len` bytes,
     /// and the Ethernet header is put in front; without, for a frame of `len` bytes. With
     /// `segment`, TCP payload is cut into pieces of that size.

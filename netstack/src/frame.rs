@@ -12,7 +12,7 @@
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use trireme_nic::{FrameShape, MacAddress, Network, Transport};
+use trireme_nic::{FrameShape, MacAddress, Network, Tci, Transport};
 
 /// IP protocol numbers, from the IANA registry.
 pub mod protocol {
@@ -211,6 +211,8 @@ pub struct Headers {
     pub destination_mac: MacAddress,
     /// MAC address it was sent from.
     pub source_mac: MacAddress,
+    /// The 802.1Q tag in the frame, if that is the first.
+    pub tag: Option<Tci>,
     /// EtherType behind any tags.
     pub ethertype: u16,
     /// IP source; `0.0.0.0` if not IP.
@@ -274,6 +276,10 @@ pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
     let source_mac = bytes(frame, 6).ok_or(Malformed::Link)?;
     let mut link_len = 14u8;
     let mut ethertype = be16(frame, 12).ok_or(Malformed::Link)?;
+    let tag = match ethertype {
+        ethertype::VLAN => be16(frame, 14).map(Tci),
+        _ => None,
+    };
     while matches!(ethertype, ethertype::VLAN | ethertype::SERVICE_VLAN)
         && link_len < 14 + 4 * MAX_TAGS
     {
@@ -291,6 +297,7 @@ pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
         },
         destination_mac,
         source_mac,
+        tag,
         ethertype,
         source: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         destination: IpAddr::V4(Ipv4Addr::UNSPECIFIED),

@@ -33,6 +33,13 @@ impl Stack {
             Ok(headers) => headers,
             Err(cause) => return at.egress.counters.malformed(cause),
         };
+        let (interface, at) = if frame.tag.is_some() || headers.shape.link_len != 14 {
+            let Some(place) = self.untag(interface, frame.tag, &headers) else { return };
+            let Some(at) = self.interfaces.get_mut(place) else { return };
+            (place, at)
+        } else {
+            (interface, at)
+        };
         let mac = &headers.destination_mac;
         if *mac != at.mac && mac[0] & 1 == 0 {
             self.statistics.not_for_us += 1;

@@ -10,6 +10,7 @@ use crate::multicast::Groups;
 use crate::nd::{self, Nd};
 use crate::neighbour::{Action, Neighbours, Waiter};
 use crate::packet::{self, Pair};
+use crate::vlan::Trunk;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -17,6 +18,25 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use smoltcp::time::Instant;
 use trireme_nic::{MacAddress, Nic};
+
+/// What an interface over a card shared with others knows of that.
+pub(crate) struct Sharing {
+    pub(crate) trunk: Trunk,
+    /// The VLANs over the card: ids and their interfaces' places, in order. Empty for a VLAN itself.
+    pub(crate) vlans: Vec<(u16, usize)>,
+    /// Which of them is first in line when the ring has drained.
+    pub(crate) first: usize,
+}
+
+/// A VLAN interface's place in the world.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Vlan {
+    pub(crate) id: u16,
+    /// Place of the card's own interface.
+    pub(crate) parent: usize,
+    pub(crate) rx_packets: u64,
+    pub(crate) rx_bytes: u64,
+}
 
 /// What kind of destination a received packet was sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +73,10 @@ pub(crate) struct Interface {
     pub(crate) blocked: VecDeque<u32>,
     /// Something was queued since the doorbell was last rung.
     pub(crate) unflushed: bool,
+    /// There are VLANs over its card.
+    pub(crate) sharing: Option<Box<Sharing>>,
+    /// It is one.
+    pub(crate) vlan: Option<Vlan>,
 }
 
 impl Interface {
@@ -72,6 +96,8 @@ impl Interface {
             loopback,
             blocked: VecDeque::new(),
             unflushed: false,
+            sharing: None,
+            vlan: None,
         }
     }
 
@@ -261,6 +287,9 @@ impl Interface {
         if self.unflushed {
             self.unflushed = false;
             self.nic.flush();
+        }
+        if self.sharing.is_some() || self.vlan.is_some() {
+            self.egress.give_back(&mut *self.nic);
         }
     }
 

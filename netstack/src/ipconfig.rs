@@ -8,7 +8,8 @@
 //! Understood are Linux's form, `client:server:gateway:netmask:hostname:device:autoconf:dns0:dns1:ntp`
 //! (Documentation/admin-guide/nfs/nfsroot.rst; trailing fields may be missing), a lone autoconf word
 //! (`ip=dhcp`), and dracut's additions (dracut.cmdline(7)): `device:autoconf`, IPv6 addresses in
-//! brackets, a prefix length in place of the netmask, `auto6` and `link6`. We add that the client may
+//! brackets, a prefix length in place of the netmask, `auto6` and `link6`, and an MTU and an Ethernet address behind
+//! the autoconf word (`:1400:02:00:00:00:00:05`, either may be missing). We add that the client may
 //! carry its prefix itself (`10.0.0.2/24`), in both families. An argument without a device is for
 //! every card that has none of its own if it says how to find an address, and for the first such
 //! card if it gives one. Without any `ip=`, each card uses DHCP and router advertisements.
@@ -17,6 +18,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use trireme_nic::MacAddress;
 
 /// How a card gets its IPv4 address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +71,10 @@ pub struct Addressing {
     pub dns: Vec<IpAddr>,
     /// NTP server of the argument.
     pub ntp: Option<IpAddr>,
+    /// MTU to use instead of the card's.
+    pub mtu: Option<u16>,
+    /// Ethernet address to use instead of the card's.
+    pub mac: Option<MacAddress>,
 }
 
 /// A field of an `ip=` argument, for messages.
@@ -86,6 +92,10 @@ pub enum Field {
     Dns,
     /// NTP server.
     Ntp,
+    /// MTU.
+    Mtu,
+    /// Ethernet address.
+    Mac,
 }
 
 impl fmt::Display for Field {
@@ -97,6 +107,8 @@ impl fmt::Display for Field {
             Field::Netmask => "netmask",
             Field::Dns => "DNS server",
             Field::Ntp => "NTP server",
+            Field::Mtu => "MTU",
+            Field::Mac => "Ethernet address",
         })
     }
 }
@@ -155,6 +167,8 @@ struct Entry {
     hostname: Option<String>,
     dns: Vec<IpAddr>,
     ntp: Option<IpAddr>,
+    mtu: Option<u16>,
+    mac: Option<MacAddress>,
     used: bool,
 }
 
@@ -194,6 +208,8 @@ impl Plan {
         old.ipv6 = old.ipv6.or(new.ipv6);
         old.hostname = old.hostname.take().or(new.hostname);
         old.ntp = old.ntp.or(new.ntp);
+        old.mtu = old.mtu.or(new.mtu);
+        old.mac = old.mac.or(new.mac);
         old.dns.extend(new.dns);
         Ok(())
     }
@@ -226,6 +242,8 @@ impl Plan {
             hostname: entry.hostname.clone(),
             dns: entry.dns.clone(),
             ntp: entry.ntp,
+            mtu: entry.mtu,
+            mac: entry.mac,
         }
     }
 
@@ -234,6 +252,9 @@ impl Plan {
         self.entries.iter().filter(|entry| !entry.used).filter_map(|entry| entry.device.as_deref())
     }
 }
+
+/// The kernel's form up to the autoconf word, an MTU and an Ethernet address.
+const MOST_FIELDS: usize = 7 + 1 + 6;
 
 /// Cuts at colons outside brackets.
 fn fields(value: &str) -> Result<Vec<&str>, IpError> {
@@ -251,7 +272,7 @@ fn fields(value: &str) -> Result<Vec<&str>, IpError> {
         }
     }
     out.push(value.get(start..).unwrap_or_default());
-    match depth == 0 && out.len() <= 10 {
+    match depth == 0 && out.len() <= MOST_FIELDS {
         true => Ok(out),
         false => Err(IpError::Fields),
     }
@@ -270,9 +291,12 @@ fn parse(value: &str) -> Result<Entry, IpError> {
             return Ok(entry);
         }
         // dracut's `device:autoconf`; what starts with a digit is Linux's `client:server`.
-        [device, word] if device.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+        [device, word, ref link @ ..] if device.starts_with(|c: char| c.is_ascii_alphabetic()) => {
             entry.device = Some(device.to_string());
             autoconf(word, &mut entry)?;
+            if !link.is_empty() {
+                (entry.mtu, entry.mac) = link_fields(link)?;
+            }
             return Ok(entry);
         }
         _ => {}
@@ -291,10 +315,16 @@ fn parse(value: &str) -> Result<Entry, IpError> {
     let text = |at: usize| Some(field(at).to_string()).filter(|text| !text.is_empty());
     entry.hostname = text(4);
     entry.device = text(5);
-    for at in [7, 8] {
-        entry.dns.extend(address(field(at), Field::Dns)?);
+    // dracut tells its fields from Linux's name servers by what is in them.
+    let number = !field(7).is_empty() && field(7).bytes().all(|b| b.is_ascii_digit());
+    if number || fields.len() > 10 {
+        (entry.mtu, entry.mac) = link_fields(fields.get(7..).unwrap_or_default())?;
+    } else {
+        for at in [7, 8] {
+            entry.dns.extend(address(field(at), Field::Dns)?);
+        }
+        entry.ntp = address(field(9), Field::Ntp)?;
     }
-    entry.ntp = address(field(9), Field::Ntp)?;
 
     let Some(client) = client else {
         // "If this parameter is missing …": Linux then asks for everything.
@@ -339,6 +369,36 @@ fn parse(value: &str) -> Result<Entry, IpError> {
         }
     }
     Ok(entry)
+}
+
+/// dracut's `[mtu][:macaddr]`; the address has colons of its own.
+fn link_fields(fields: &[&str]) -> Result<(Option<u16>, Option<MacAddress>), IpError> {
+    let wrong = |field: Field, text: &str| IpError::Address(field, text.to_string());
+    let (mtu, mac) = match fields {
+        [mtu] => (*mtu, None),
+        [mtu, mac @ ..] if mac.len() == 6 => (*mtu, Some(mac)),
+        _ => return Err(IpError::Fields),
+    };
+    let mtu = match mtu {
+        "" => None,
+        // 68: what every link must carry (RFC 791).
+        text => match text.parse() {
+            Ok(mtu) if mtu >= 68 => Some(mtu),
+            _ => return Err(wrong(Field::Mtu, text)),
+        },
+    };
+    let Some(digits) = mac else { return Ok((mtu, None)) };
+    let mut mac = [0; 6];
+    for (byte, text) in mac.iter_mut().zip(digits) {
+        let two = text.len() == 2 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let parsed = u8::from_str_radix(text, 16).ok().filter(|_| two);
+        *byte = parsed.ok_or_else(|| wrong(Field::Mac, &digits.join(":")))?;
+    }
+    // A sender is one station, and not nobody.
+    match mac[0] & 1 == 0 && mac != [0; 6] {
+        true => Ok((mtu, Some(mac))),
+        false => Err(wrong(Field::Mac, &digits.join(":"))),
+    }
 }
 
 fn autoconf(word: &str, entry: &mut Entry) -> Result<(), IpError> {
@@ -485,6 +545,36 @@ mod tests {
         assert_eq!(one("eth0:auto6").ipv6, Ipv6Addressing::Auto);
         assert_eq!(one("link6").ipv6, Ipv6Addressing::LinkLocal);
         assert_eq!(one("10.0.0.1:::24::eth0:link6").ipv6, Ipv6Addressing::LinkLocal);
+    }
+
+    #[test]
+    fn an_mtu_and_an_ethernet_address_as_dracut_spells_them() {
+        let mac = Some([0x52, 0x54, 0, 0xab, 0xcd, 0xef]);
+        for (value, mtu, mac) in [
+            ("eth0:dhcp:1400", Some(1400), None),
+            ("eth0:dhcp::52:54:00:ab:cd:ef", None, mac),
+            ("eth0:none:9000:52:54:00:AB:CD:EF", Some(9000), mac),
+            ("10.0.0.2:::24::eth0:none:1400", Some(1400), None),
+            ("10.0.0.2:::24::eth0:none::52:54:00:ab:cd:ef", None, mac),
+            ("10.0.0.2:::24::eth0:none:1400:52:54:00:ab:cd:ef", Some(1400), mac),
+            ("10.0.0.2:::24::eth0:none:10.0.0.1", None, None),
+        ] {
+            let one = one(value);
+            assert_eq!((one.mtu, one.mac), (mtu, mac), "{value}");
+        }
+        let wrong = |field, text: &str| IpError::Address(field, text.to_string());
+        for (value, told) in [
+            ("eth0:dhcp:67", wrong(Field::Mtu, "67")),
+            ("eth0:dhcp:70000", wrong(Field::Mtu, "70000")),
+            ("eth0:dhcp:x", wrong(Field::Mtu, "x")),
+            ("eth0:dhcp::53:54:00:ab:cd:ef", wrong(Field::Mac, "53:54:00:ab:cd:ef")),
+            ("eth0:dhcp::0:0:0:0:0:0", wrong(Field::Mac, "0:0:0:0:0:0")),
+            ("eth0:dhcp::00:00:00:00:00:00", wrong(Field::Mac, "00:00:00:00:00:00")),
+            ("eth0:dhcp::+2:54:00:ab:cd:ef", wrong(Field::Mac, "+2:54:00:ab:cd:ef")),
+            ("eth0:dhcp:1400:52:54", IpError::Fields),
+        ] {
+            assert_eq!(error(value), told, "{value}");
+        }
     }
 
     #[test]

@@ -62,6 +62,7 @@ mod tcp;
 mod timer;
 mod timewait;
 mod udp;
+mod vlan;
 
 pub use address::Cidr;
 pub use error::Error;
@@ -74,3 +75,4 @@ pub use socket::{
 };
 pub use stack::{Config, Poll, Stack};
 pub use statistics::Statistics;
+pub use vlan::{VlanError, VlanSpec};

@@ -20,6 +20,8 @@ use trireme_nic::{Link, MacAddress, Nic};
 pub struct InterfaceInfo {
     /// `lo`, `eth0`, …
     pub name: String,
+    /// Of a VLAN: the name of the card's interface below it, and its id.
+    pub vlan: Option<(String, u16)>,
     /// Ethernet address.
     pub mac: MacAddress,
     /// Largest packet, as Linux counts.
@@ -85,6 +87,10 @@ impl Stack {
     pub fn interfaces(&self) -> Vec<InterfaceInfo> {
         let info = |interface: &crate::interface::Interface| InterfaceInfo {
             name: interface.name.clone(),
+            vlan: interface.vlan.and_then(|vlan| {
+                let parent = self.interfaces.get(vlan.parent)?;
+                Some((parent.name.clone(), vlan.id))
+            }),
             mac: interface.mac,
             mtu: interface.mtu(),
             link: interface.nic.link(),
@@ -161,19 +167,28 @@ impl Stack {
         (self.slots.len() + self.time_wait.len(), self.buffers.used(), self.buffers.budget())
     }
 
-    /// The card of `eth{n}`.
+    /// The number of the interface with a name, as the calls below take it; `lo` has none.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.interfaces.iter().skip(LOOPBACK + 1).position(|interface| interface.name == name)
+    }
+
+    /// The card of interface `n`.
     pub fn nic(&self, n: usize) -> Option<&dyn Nic> {
         self.interfaces.get(LOOPBACK + 1 + n).map(|interface| &*interface.nic)
     }
 
-    /// The card of `eth{n}`, to change it.
+    /// The card of interface `n`, to change it.
     pub fn nic_mut(&mut self, n: usize) -> Option<&mut (dyn Nic + 'static)> {
         self.interfaces.get_mut(LOOPBACK + 1 + n).map(|interface| &mut *interface.nic)
     }
 
-    /// Visits the counters of the offload layer for `eth{n}`, to go with the card's own.
+    /// Visits the counters of the offload layer for interface `n`, to go with the card's own.
     pub fn offload_statistics(&self, n: usize, visit: &mut dyn FnMut(&'static str, u64)) {
         if let Some(interface) = self.interfaces.get(LOOPBACK + 1 + n) {
+            if let Some(vlan) = &interface.vlan {
+                visit("rx_packets", vlan.rx_packets);
+                visit("rx_bytes", vlan.rx_bytes);
+            }
             interface.egress.counters.visit(visit);
         }
     }
@@ -188,12 +203,12 @@ impl Stack {
         self.ntp.servers()
     }
 
-    /// The DHCP lease of `eth{n}`.
+    /// The DHCP lease of interface `n`.
     pub fn lease(&self, n: usize) -> Option<&Lease> {
         self.interfaces.get(LOOPBACK + 1 + n)?.setup.as_ref()?.lease()
     }
 
-    /// Visits the counters of the protocols that configure `eth{n}`.
+    /// Visits the counters of the protocols that configure interface `n`.
     pub fn configuration_statistics(&self, n: usize, visit: &mut dyn FnMut(&'static str, u64)) {
         let interface = self.interfaces.get(LOOPBACK + 1 + n);
         let Some(setup) = interface.and_then(|interface| interface.setup.as_ref()) else { return };

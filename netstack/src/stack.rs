@@ -30,7 +30,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use smoltcp::time::Instant;
-use trireme_nic::Nic;
+use trireme_nic::{Nic, Stop};
 
 /// Frames taken from a card before connections have their turns.
 const BATCH: usize = 64;
@@ -117,7 +117,7 @@ pub struct Stack {
     pub(crate) cookie_key: Key,
     /// Of every [`FlowKey`](crate::flow::FlowKey).
     pub(crate) flow_key: Key,
-    neighbour_key: Key,
+    pub(crate) neighbour_key: Key,
     pub(crate) half_open: HalfOpen,
     pub(crate) time_wait: TimeWait,
     pub(crate) reassembly: Reassembly,
@@ -192,20 +192,39 @@ impl Stack {
         stack
     }
 
-    /// Adds a card as the next `eth` interface and returns its number.
+    /// Adds a card as the next `eth` interface and returns its number, by which other calls know it: they
+    /// count cards and VLANs in the order they were added.
     pub fn add_interface(
         &mut self,
         nic: Box<dyn Nic>,
         addressing: Addressing,
         now: Instant,
     ) -> usize {
+        let cards = self.interfaces.iter().filter(|other| !other.loopback && other.vlan.is_none());
+        let name = format!("eth{}", cards.count());
+        self.add(Interface::new(name, nic, self.neighbour_key, false), addressing, now)
+    }
+
+    /// Puts an interface at the end of the list and begins to configure it; returns its number.
+    pub(crate) fn add(
+        &mut self,
+        interface: Interface,
+        addressing: Addressing,
+        now: Instant,
+    ) -> usize {
         let place = self.interfaces.len();
-        let number = place - 1;
-        let key = self.neighbour_key;
-        self.interfaces.push(Interface::new(format!("eth{number}"), nic, key, false));
+        self.interfaces.push(interface);
         self.configure(place, addressing, now);
         self.interfaces[place].flush();
-        number
+        place - 1
+    }
+
+    /// Stops all cards for good: nothing is sent or received any more.
+    pub fn stop(&mut self, why: Stop) {
+        for interface in &mut self.interfaces {
+            interface.flush();
+            interface.nic.stop(why);
+        }
     }
 
     /// One bounded turn: what the cards received, what is due, what the sockets have to send. When
@@ -238,9 +257,7 @@ impl Stack {
         if interface.link_came_up() {
             self.link_up(n, now);
         }
-        if !self.interfaces[n].blocked.is_empty() {
-            self.unblock(n, now);
-        }
+        self.unblock_all(n, now);
         let (mut next, mut count) = (None, 0);
         while count < BATCH {
             // One ahead, to know whether another waits; an answer may have brought one meanwhile.
@@ -259,7 +276,29 @@ impl Stack {
         count == BATCH
     }
 
-    /// The ring has drained: whoever it stopped goes on, in the order they were stopped.
+    /// The ring of a card has drained: whoever it stopped goes on, each of the interfaces over it once the first.
+    fn unblock_all(&mut self, n: usize, now: Instant) {
+        let Some(sharing) = &mut self.interfaces[n].sharing else {
+            if !self.interfaces[n].blocked.is_empty() && self.interfaces[n].vlan.is_none() {
+                self.unblock(n, now);
+            }
+            return;
+        };
+        let (first, count) = (sharing.first, sharing.vlans.len() + 1);
+        sharing.first = (first + 1) % count;
+        for turn in 0..count {
+            let Some(sharing) = &self.interfaces[n].sharing else { return };
+            let place = match (first + turn) % count {
+                0 => n,
+                vlan => sharing.vlans[vlan - 1].1,
+            };
+            if !self.interfaces[place].blocked.is_empty() {
+                self.unblock(place, now);
+            }
+        }
+    }
+
+    /// Whoever an interface's full ring stopped goes on, in the order they were stopped.
     fn unblock(&mut self, n: usize, now: Instant) {
         for _ in 0..self.interfaces[n].blocked.len() {
             let interface = &mut self.interfaces[n];

@@ -25,6 +25,8 @@ use trireme_wire::{FrameSink, Impairment, Wire};
 
 const V4: &str = "10.77.0.2";
 const V6: &str = "fd77::2";
+/// Of the card itself, where those are in a VLAN.
+const UNTAGGED: &str = "10.78.0.2";
 const SCENARIO: &str = "TRIREME_PEER_SCENARIO";
 
 // What the stack serves, by TCP port.
@@ -69,6 +71,7 @@ impl Namespace {
         ip(&format!("netns add {name}"));
         ip(&format!("link set {name} netns {name}"));
         ip(&format!("-n {name} addr add 10.77.0.1/24 dev {name}"));
+        ip(&format!("-n {name} addr add 10.78.0.1/24 dev {name}"));
         ip(&format!("-n {name} addr add fd77::1/64 dev {name} nodad"));
         ip(&format!("-n {name} link set lo up"));
         ip(&format!("-n {name} link set {name} up"));
@@ -100,6 +103,13 @@ enum Role {
     Client { sent: usize, received: Vec<u8> },
 }
 
+const TAG: [u8; 4] = [0x81, 0x00, 0, 5];
+
+/// Is one of its addresses, in ARP or IPv4, in 10.78.0.0/24?
+fn is_untagged(frame: &[u8]) -> bool {
+    frame[14..42].windows(3).any(|bytes| bytes == [10, 78, 0])
+}
+
 /// The stack's side: an appliance that serves a few simple protocols.
 struct Appliance {
     stack: Stack,
@@ -109,6 +119,9 @@ struct Appliance {
     outward: Impairment,
     inward: Impairment,
     began: Clock,
+    /// All but 10.78.0.0/24 is in VLAN 5. The peer's kernel may know no VLANs: tags are put on and taken off
+    /// between it and the card.
+    vlan: bool,
     listeners: HashMap<SocketId, u16>,
     streams: HashMap<SocketId, Role>,
     udp: SocketId,
@@ -117,7 +130,7 @@ struct Appliance {
 }
 
 impl Appliance {
-    fn new(wire: Wire, abilities: Abilities, faults: &str) -> Appliance {
+    fn new(wire: Wire, abilities: Abilities, faults: &str, vlan: bool) -> Appliance {
         let Wire { sink, mut source } = wire;
         let (to, frames) = channel();
         std::thread::spawn(move || {
@@ -146,7 +159,21 @@ impl Appliance {
             },
             ..Addressing::default()
         };
-        stack.add_interface(card, addressing, now);
+        if vlan {
+            let untagged = Addressing {
+                ipv4: Ipv4Addressing::Static {
+                    address: UNTAGGED.parse().unwrap(),
+                    prefix: 24,
+                    gateway: None,
+                },
+                ipv6: Ipv6Addressing::LinkLocal,
+                ..Addressing::default()
+            };
+            stack.add_interface(card, untagged, now);
+            stack.add_vlan(&"eth0.5:eth0".parse().unwrap(), addressing, now).unwrap();
+        } else {
+            stack.add_interface(card, addressing, now);
+        }
         let mut listeners = HashMap::new();
         for port in [ECHO, SINK, RESET, SOURCE] {
             let id = stack.socket(Family::V6, Kind::Stream).unwrap();
@@ -165,6 +192,7 @@ impl Appliance {
             outward: Impairment::new(faults, 1),
             inward: Impairment::new(faults, 2),
             began: Clock::now(),
+            vlan,
             listeners,
             streams: HashMap::new(),
             udp,
@@ -180,7 +208,11 @@ impl Appliance {
     fn take_in(&mut self, frame: &[u8]) {
         let at = self.began.elapsed();
         let mut ends = self.ends.lock().unwrap();
-        self.inward.pass(at, frame, &mut |frame| {
+        let mut frame = frame.to_vec();
+        if self.vlan && !is_untagged(&frame) {
+            frame.splice(12..12, TAG);
+        }
+        self.inward.pass(at, &frame, &mut |frame| {
             ends.towards.push_back((frame.to_vec(), ReceiveChecksum::Unverified));
         });
     }
@@ -188,7 +220,14 @@ impl Appliance {
     fn put_out(&mut self) {
         let at = self.began.elapsed();
         let sent: Vec<Vec<u8>> = self.ends.lock().unwrap().sent.drain(..).collect();
-        for frame in sent {
+        for mut frame in sent {
+            if self.vlan && frame[12..16] == TAG {
+                frame.drain(12..16);
+                assert!(!is_untagged(&frame), "{frame:x?}");
+            } else if self.vlan {
+                // Neighbours and the like are asked for on both.
+                assert!(is_untagged(&frame) || frame[12..14] == [0x86, 0xdd], "{frame:x?}");
+            }
             let sink = &mut self.sink;
             self.outward.pass(at, &frame, &mut |frame| drop(sink.send(frame)));
         }
@@ -347,10 +386,24 @@ impl Appliance {
 
 /// Runs a scenario of the peer's against the appliance.
 fn against(scenario: &str, abilities: Abilities, faults: &str, seconds: u64) -> Option<Appliance> {
+    between(scenario, abilities, faults, false, seconds)
+}
+
+/// The same; `vlan`: through VLAN 5.
+fn between(
+    scenario: &str,
+    abilities: Abilities,
+    faults: &str,
+    vlan: bool,
+    seconds: u64,
+) -> Option<Appliance> {
     let (namespace, wire) = Namespace::new()?;
-    let mut appliance = Appliance::new(wire, abilities, faults);
+    let mut appliance = Appliance::new(wire, abilities, faults, vlan);
     // Until duplicate detection is over, the IPv6 address is not ours.
-    appliance.run(10, |appliance| appliance.stack.interfaces()[1].addresses.len() >= 3);
+    let ready = |appliance: &mut Appliance| {
+        appliance.stack.interfaces().last().is_some_and(|last| last.addresses.len() >= 3)
+    };
+    appliance.run(10, ready);
     let mut peer = namespace.start(scenario);
     let mut status = None;
     appliance.run(seconds, |_| {
@@ -371,6 +424,23 @@ fn peer() {
                 download(connect(address, SOURCE), 6_000_000);
                 upload(connect(address, SINK), 6_000_000);
             }
+        }
+        "beside" => {
+            // Without a tag, as much as there is; in the VLAN meanwhile, a little.
+            let mut flood = connect(UNTAGGED, SOURCE);
+            flood.write_all(&u64::MAX.to_be_bytes()).unwrap();
+            let mut reader = flood.try_clone().unwrap();
+            let reading = std::thread::spawn(move || {
+                let mut total = 0;
+                let mut buffer = vec![0; 64 << 10];
+                while let Ok(read @ 1..) = reader.read(&mut buffer) {
+                    total += read;
+                }
+                total
+            });
+            download(connect(V4, SOURCE), 300_000);
+            flood.shutdown(Half::Both).unwrap();
+            assert!(reading.join().unwrap() > 300_000, "there was no flood");
         }
         "lossy" => {
             for address in [V4, V6] {
@@ -518,15 +588,53 @@ fn bulk_with_all_offloads() {
 
 #[test]
 fn bulk_with_a_card_that_can_nothing() {
-    let nothing = Abilities { checksums: false, segmentation: false, ring: 64, mtu: 1500 };
+    let nothing =
+        Abilities { checksums: false, segmentation: false, ring: 64, ..Abilities::default() };
     let Some(appliance) = against("bulk", nothing, "", 60) else { return };
     assert_eq!(appliance.ends.lock().unwrap().largest, 1514);
 }
 
 #[test]
 fn bulk_through_a_tiny_ring() {
-    let tiny = Abilities { checksums: true, segmentation: false, ring: 8, mtu: 1500 };
+    let tiny = Abilities { checksums: true, segmentation: false, ring: 8, ..Abilities::default() };
     against("bulk", tiny, "", 60);
+}
+
+/// Frames of 1500 bytes and a tag, cut and summed by card or software; the parent's counters of all.
+fn bulk_in_a_vlan(abilities: Abilities) -> Option<(Appliance, u64, u64)> {
+    let appliance = between("bulk", abilities, "", true, 60)?;
+    assert_eq!(appliance.errors, []);
+    let mut found = HashMap::new();
+    appliance.stack.nic(1)?.statistics(&mut |name, value| _ = found.insert(name, value));
+    appliance.stack.offload_statistics(1, &mut |name, value| _ = found.insert(name, value));
+    println!("{found:?}");
+    assert!(found["rx_packets"] > 8_000 && found["tx_packets"] > 300);
+    Some((appliance, found["tx_vlan_hw"], found["tx_vlan_sw"]))
+}
+
+#[test]
+fn bulk_in_a_vlan_with_tags_by_the_card() {
+    let able = Abilities { tags: true, ..Abilities::default() };
+    let Some((appliance, card, software)) = bulk_in_a_vlan(able) else { return };
+    assert!(card > 300 && software == 0);
+    assert!(appliance.ends.lock().unwrap().largest > 60_000, "large frames went to the card");
+}
+
+#[test]
+fn bulk_in_a_vlan_with_tags_in_the_frame() {
+    let Some((appliance, card, software)) = bulk_in_a_vlan(Abilities::default()) else { return };
+    assert!(card == 0 && software > 300);
+    assert!(appliance.ends.lock().unwrap().largest > 60_000, "large frames went to the card");
+    let nothing =
+        Abilities { checksums: false, segmentation: false, ring: 64, ..Abilities::default() };
+    let Some((appliance, ..)) = bulk_in_a_vlan(nothing) else { return };
+    assert_eq!(appliance.ends.lock().unwrap().largest, 1518);
+}
+
+#[test]
+fn a_vlan_gets_its_share_of_a_ring_that_is_always_full() {
+    let tiny = Abilities { segmentation: false, ring: 8, ..Abilities::default() };
+    between("beside", tiny, "", true, 60);
 }
 
 #[test]
@@ -568,7 +676,8 @@ fn datagrams_of_all_sizes() {
 
 #[test]
 fn datagrams_without_checksums_by_the_card() {
-    let nothing = Abilities { checksums: false, segmentation: false, ring: 64, mtu: 1500 };
+    let nothing =
+        Abilities { checksums: false, segmentation: false, ring: 64, ..Abilities::default() };
     against("datagrams", nothing, "", 30);
 }
 
@@ -590,7 +699,7 @@ fn duplicates_reordering_and_corruption() {
 #[test]
 fn active_opens() {
     let Some((namespace, wire)) = Namespace::new() else { return };
-    let mut appliance = Appliance::new(wire, Abilities::default(), "");
+    let mut appliance = Appliance::new(wire, Abilities::default(), "", false);
     appliance.run(10, |appliance| appliance.stack.interfaces()[1].addresses.len() >= 3);
     let mut peer = namespace.start("listen");
     for (host, family) in [("10.77.0.1", Family::V4), ("fd77::1", Family::V6)] {

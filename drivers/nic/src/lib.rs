@@ -166,7 +166,8 @@ pub trait Nic: Send {
     /// window exactly `len` long, contents unspecified. `None`: the ring is full, try again after
     /// the next [`service`](Nic::service). A lent buffer is always transmittable: the driver
     /// keeps the descriptors for it. Up to [`max_segmented_frame`](Nic::max_segmented_frame) bytes
-    /// may be asked for if that is larger than one frame.
+    /// may be asked for if that is larger than one frame, and always [`mtu`](Nic::mtu), an Ethernet header and
+    /// four more, for a VLAN tag.
     fn transmit_buffer(&mut self, len: usize) -> Option<Buffer>;
 
     /// Queues a frame: the window of a buffer lent by [`transmit_buffer`](Nic::transmit_buffer), which

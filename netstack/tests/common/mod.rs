@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use trireme_nic::{
     Allocation, Buffer, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link,
-    MacAddress, Network, Nic, ReceiveChecksum, ReceiveFilter, ReceivedFrame, TransmitAbility,
+    MacAddress, Network, Nic, ReceiveChecksum, ReceiveFilter, ReceivedFrame, Tci, TransmitAbility,
     TransmitRequest, Transport,
 };
 
@@ -19,11 +19,13 @@ pub(crate) struct Abilities {
     /// Frames the transmit ring holds.
     pub(crate) ring: usize,
     pub(crate) mtu: u16,
+    /// It inserts and takes out VLAN tags.
+    pub(crate) tags: bool,
 }
 
 impl Default for Abilities {
     fn default() -> Abilities {
-        Abilities { checksums: true, segmentation: true, ring: 256, mtu: 1500 }
+        Abilities { checksums: true, segmentation: true, ring: 256, mtu: 1500, tags: false }
     }
 }
 
@@ -39,6 +41,10 @@ pub(crate) struct Ends {
     pub(crate) given: usize,
     pub(crate) doorbells: usize,
     pub(crate) filter: Vec<MacAddress>,
+    pub(crate) promiscuous: bool,
+    pub(crate) vlans: Vec<u16>,
+    /// Tags the card was asked to insert.
+    pub(crate) inserted: Vec<Tci>,
 }
 
 pub(crate) struct Card {
@@ -159,9 +165,14 @@ impl Nic for Card {
         true
     }
     fn set_receive_filter(&mut self, filter: ReceiveFilter<'_>) {
+        let mut ends = self.ends.lock().unwrap();
+        ends.promiscuous = matches!(filter, ReceiveFilter::Promiscuous);
         if let ReceiveFilter::Multicast(groups) = filter {
-            self.ends.lock().unwrap().filter = groups.to_vec();
+            ends.filter = groups.to_vec();
         }
+    }
+    fn set_vlans(&mut self, ids: &[u16]) {
+        self.ends.lock().unwrap().vlans = ids.to_vec();
     }
     fn service(&mut self, _: u64) {
         self.occupied = 0;
@@ -170,10 +181,16 @@ impl Nic for Card {
         !self.ends.lock().unwrap().towards.is_empty()
     }
     fn receive(&mut self) -> Option<ReceivedFrame> {
-        let (bytes, checksum) = self.ends.lock().unwrap().towards.pop_front()?;
+        let (mut bytes, checksum) = self.ends.lock().unwrap().towards.pop_front()?;
+        let takes = self.abilities.tags && bytes.len() >= 18 && bytes[12..14] == [0x81, 0];
+        let tag = match takes {
+            true => bytes.drain(12..16).collect(),
+            false => Vec::new(),
+        };
+        let tag = (tag.len() == 4).then(|| Tci(u16::from_be_bytes([tag[2], tag[3]])));
         let mut buffer = self.buffer(bytes.len());
         buffer.copy_from_slice(&bytes);
-        Some(ReceivedFrame { buffer, checksum, segment: None, tag: None, slot: 0 })
+        Some(ReceivedFrame { buffer, checksum, segment: None, tag, slot: 0 })
     }
     fn recycle(&mut self, frame: ReceivedFrame) {
         self.kept.push(frame.buffer);
@@ -183,7 +200,7 @@ impl Nic for Card {
             return None;
         }
         assert!(
-            len <= usize::from(self.abilities.mtu) + 14
+            len <= usize::from(self.abilities.mtu) + 18
                 || self.max_segmented_frame().is_some_and(|max| len <= max),
             "{len} bytes asked for"
         );
@@ -205,19 +222,34 @@ impl Nic for Card {
         }
         let shape = request.shape;
         assert_eq!(shape.len, frame.len());
+        assert_eq!(shape.tagged, request.tag.is_some());
+        let in_frame: Vec<u8> = frame.drain(12..12 + usize::from(shape.link_len) - 14).collect();
+        let tag = match request.tag {
+            Some(tag) => {
+                assert!(self.abilities.tags);
+                self.ends.lock().unwrap().inserted.push(tag);
+                [[0x81, 0x00], tag.0.to_be_bytes()].concat()
+            }
+            None => Vec::new(),
+        };
+        let mut pieces = Vec::new();
         if let Some(size) = shape.segment {
             assert!(self.abilities.segmentation);
-            let headers = shape.tcp_payload_offset().unwrap();
-            let transport = shape.transport_offset().unwrap();
-            self.queued.extend(cut(&frame, headers, usize::from(size.get()), transport));
-            return;
+            let headers = shape.tcp_payload_offset().unwrap() - in_frame.len();
+            let transport = shape.transport_offset().unwrap() - in_frame.len();
+            pieces.extend(cut(&frame, headers, usize::from(size.get()), transport));
+        } else {
+            assert!(frame.len() <= usize::from(self.abilities.mtu) + 14, "{} bytes", frame.len());
+            if request.transport_checksum {
+                assert!(self.abilities.checksums);
+                fill(&mut frame);
+            }
+            pieces.push(frame);
         }
-        assert!(frame.len() <= usize::from(self.abilities.mtu) + 14, "{} bytes", frame.len());
-        if request.transport_checksum {
-            assert!(self.abilities.checksums);
-            fill(&mut frame);
-        }
-        self.queued.push(frame);
+        self.queued.extend(pieces.into_iter().map(|mut piece| {
+            piece.splice(12..12, tag.iter().chain(&in_frame).copied());
+            piece
+        }));
     }
     fn transmit_cancel(&mut self, buffer: Buffer) {
         self.lent -= 1;
@@ -241,7 +273,7 @@ impl Nic for Card {
             network_checksum: false,
             transport_checksum: self.abilities.checksums && sums,
             segment: self.abilities.segmentation,
-            tag: false,
+            tag: shape.tagged && self.abilities.tags,
         }
     }
     fn max_segmented_frame(&self) -> Option<usize> {
