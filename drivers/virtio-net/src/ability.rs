@@ -31,9 +31,10 @@ impl TransmitOffloads {
 /// The pure function behind [`Nic::transmit_ability`](trireme_nic::Nic::transmit_ability).
 ///
 /// The checksum is generic (start, offset), so it works behind VLAN tags and IP options; only a
-/// fragment cannot have its sum completed. Segmentation is left to plain Ethernet and IPv6 without
-/// extension headers: the header has no way to say where the network layer starts, the device
-/// finds it itself.
+/// fragment cannot have its sum completed. Segmentation is left to Ethernet with one VLAN tag at most
+/// and IPv6 without extension headers: the header has no way to say where the network layer starts,
+/// the device finds it itself. VIRTIO says nothing of tags; Linux's driver sends such frames (it has
+/// segmentation among its `vlan_features`), so devices take them.
 pub fn transmit_ability(offloads: TransmitOffloads, shape: &FrameShape) -> TransmitAbility {
     let fragment = match shape.network {
         Network::Ipv4 { fragment, .. } | Network::Ipv6 { fragment, .. } => fragment,
@@ -48,7 +49,7 @@ pub fn transmit_ability(offloads: TransmitOffloads, shape: &FrameShape) -> Trans
     };
     let segment = transport_checksum
         && family
-        && shape.link_len == 14
+        && matches!(shape.link_len, 14 | 18)
         && shape.len <= MAX_SEGMENTED_FRAME
         && matches!(shape.transport, Transport::Tcp { .. })
         // A frame of one segment is not cut, so the device would not complete its IPv4 sum.
@@ -141,7 +142,7 @@ mod tests {
                 }
                 if ability.segment {
                     assert!(ability.transport_checksum);
-                    assert_eq!(shape.link_len, 14);
+                    assert!(shape.link_len <= 18, "one tag");
                     match shape.network {
                         Network::Ipv4 { .. } => assert!(offloads.tso4),
                         Network::Ipv6 { extension_headers, .. } => {
@@ -151,7 +152,10 @@ mod tests {
                     }
                     let payload = shape.len - shape.tcp_payload_offset().unwrap();
                     assert!(payload > usize::from(shape.segment.unwrap().get()));
-                    assert!(shape.len <= 65549, "an IPv4 total length is 16 bits");
+                    assert!(
+                        shape.len - usize::from(shape.link_len) <= 65535,
+                        "an IPv4 total length is 16 bits"
+                    );
                     promised += 1;
                 }
             }
@@ -185,7 +189,8 @@ mod tests {
         let sum = TransmitAbility { segment: false, ..both };
         assert_eq!(transmit_ability(TransmitOffloads { tso4: false, ..all }, &v4), sum);
         assert_eq!(transmit_ability(TransmitOffloads { tso6: false, ..all }, &v6), sum);
-        assert_eq!(transmit_ability(all, &FrameShape { link_len: 18, ..v4 }), sum);
+        assert_eq!(transmit_ability(all, &FrameShape { link_len: 18, ..v4 }), both);
+        assert_eq!(transmit_ability(all, &FrameShape { link_len: 22, ..v4 }), sum);
         let off = TransmitOffloads { checksum: false, ..all };
         assert_eq!(transmit_ability(off, &v4), TransmitAbility::default());
     }

@@ -11,7 +11,7 @@ use crate::{Config, Error};
 use core::mem::ManuallyDrop;
 use trireme_nic::{
     Buffer, Dma, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link, MacAddress,
-    Nic, ReceiveFilter, ReceivedFrame, TransmitAbility, TransmitRequest,
+    Nic, ReceiveFilter, ReceivedFrame, Stop, TransmitAbility, TransmitRequest,
 };
 use virtio_drivers::transport::{DeviceStatus, InterruptStatus, Transport};
 
@@ -177,6 +177,15 @@ impl<H: RingMemory, T: Transport + Send, D: Dma + Send> Nic for VirtioNet<H, T, 
             control.set_filter(filter);
             control.step(&self.dma, &mut self.transport, &mut self.counters);
         }
+    }
+
+    fn stop(&mut self, _: Stop) {
+        if let Err(error) = reset(&mut self.transport) {
+            log::warn!("virtio-net: {error}");
+        }
+        // For good: no reset is ever due.
+        self.broken = true;
+        self.recover_at_us = i64::MAX as u64;
     }
 
     fn service(&mut self, now_us: u64) {
