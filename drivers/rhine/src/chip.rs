@@ -79,6 +79,11 @@ impl Chip {
         self.revision >= 0x90
     }
 
+    /// VLAN tags and their filter. [RH 1.3]
+    pub(crate) fn has_vlans(self) -> bool {
+        self.has_checksums()
+    }
+
     /// TDES3 bit 0 suppresses the completion interrupt. [RH 4.2]
     pub(crate) fn has_interrupt_suppression(self) -> bool {
         self.has_writeback_race() || self.has_checksums()

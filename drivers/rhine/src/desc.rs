@@ -34,6 +34,8 @@ bitflags! {
     /// Receive, second word, what the VT6105M found.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Rdes1: u32 {
+        /// A VLAN tag was taken out.
+        const TAG = 1 << 16;
         const UDPKT = 1 << 17;
         const TCPKT = 1 << 18;
         /// IPv4 recognised.
@@ -68,6 +70,8 @@ bitflags! {
     pub(crate) struct Tdes1: u32 {
         /// Set on every descriptor; without it some chips underrun. [RH 4.2]
         const CHN = 1 << 15;
+        /// Insert the VLAN tag in the first word.
+        const TAG = 1 << 17;
         const IPCK = 1 << 18;
         const UDPCK = 1 << 19;
         const TCPCK = 1 << 20;

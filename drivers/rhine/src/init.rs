@@ -2,7 +2,8 @@
 
 use crate::chip::Chip;
 use crate::filter::Filter;
-use crate::regs::{self, Cause, Cr0, Cr1, Eecsr, Tcr};
+use crate::regs::{self, Bcr1, Cause, Cr0, Cr1, Eecsr, Rcr, Tcr};
+use crate::vlan::{self, Vlans};
 use crate::{Error, Timeout};
 use trireme_nic::{MacAddress, Registers};
 
@@ -105,10 +106,12 @@ pub(crate) fn read_address<R: Registers>(bar: &R) -> Option<MacAddress> {
 }
 
 /// What [`start`] sets up.
-pub(crate) struct Setting {
+pub(crate) struct Setting<'a> {
     pub(crate) address: MacAddress,
     pub(crate) filter: Filter,
-    pub(crate) threshold: Tcr,
+    /// All of TCR.
+    pub(crate) transmitter: Tcr,
+    pub(crate) vlans: &'a Vlans,
     pub(crate) full_duplex: bool,
     /// Bus addresses of the descriptors to begin with.
     pub(crate) receive: u32,
@@ -116,16 +119,17 @@ pub(crate) struct Setting {
 }
 
 /// From reset to running. Interrupts stay off. [RH 10.6 to 10.9]
-pub(crate) fn start<R: Registers>(bar: &R, chip: Chip, setting: &Setting) {
+pub(crate) fn start<R: Registers>(bar: &R, chip: Chip, setting: &Setting<'_>, delay: &dyn Fn(u32)) {
     for (n, byte) in setting.address.into_iter().enumerate() {
         regs::par(n).write(bar, byte);
     }
     // DMA bursts of any length; thresholds are those of RCR and TCR, not the EEPROM's overrides.
     regs::BCR0.write(bar, 0x07);
-    regs::BCR1.write(bar, 0x00);
+    regs::BCR1.write(bar, Bcr1::empty());
     // Written whole: loopback may have been left on. [RH E40]
-    regs::TCR.write(bar, setting.threshold);
+    regs::TCR.write(bar, setting.transmitter);
     queueing(bar, chip, setting.full_duplex);
+    vlan::filter(bar, chip, setting.vlans, setting.filter.mode.contains(Rcr::PROM), delay);
     filter(bar, setting.filter);
     regs::CURR_RX_DESC.write(bar, setting.receive);
     regs::CURR_TX_DESC.write(bar, setting.transmit);

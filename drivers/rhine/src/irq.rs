@@ -3,7 +3,7 @@
 use crate::desc::Tdes0;
 use crate::init::{self, Setting, wait_until};
 use crate::nic::Rhine;
-use crate::phy::{Bus, LinkState};
+use crate::phy::Bus;
 use crate::regs::{self, Cause, Cause2, Cr0, Cr1, Tcr};
 use crate::{Error, Timeout};
 use trireme_nic::{Dma, Registers};
@@ -150,7 +150,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
     fn raise_threshold(&mut self) {
         if !self.threshold.contains(Tcr::RTSF) {
             self.threshold = Tcr::from_bits_retain(self.threshold.bits() + 0x20);
-            regs::TCR.write(&self.bar, self.threshold);
+            self.write_transmitter();
         }
     }
 
@@ -172,6 +172,10 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
 
     /// Tells the card to look at the transmit ring. The read pushes the write out. [RH E1]
     pub(crate) fn demand(&mut self) {
+        if self.vlans.are_in_use() {
+            // For tagged frames Linux and VIA wake the ring besides; OpenBSD does not. [RH 2.3]
+            regs::TQWK.write(&self.bar, 1 << 7);
+        }
         regs::CR1.write(&self.bar, init::command1(self.link.link.full_duplex) | Cr1::TDMD1);
         regs::CR0.read(&self.bar);
     }
@@ -197,14 +201,10 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
     }
 
     fn follow_link(&mut self) {
-        let LinkState { link, pause } = self.link;
-        init::queueing(&self.bar, self.chip, link.full_duplex);
-        regs::CR1.write(&self.bar, init::command1(link.full_duplex));
-        if self.chip.is_rhine_iii() {
-            regs::FLOWCR1.modify(&self.bar, |b| if pause { b | 1 << 1 } else { b & !(1 << 1) });
-        } else if self.chip.has_power_management() {
-            regs::MISC_CR0.modify(&self.bar, |b| if pause { b | 1 << 3 } else { b & !(1 << 3) });
-        }
+        let full_duplex = self.link.link.full_duplex;
+        init::queueing(&self.bar, self.chip, full_duplex);
+        regs::CR1.write(&self.bar, init::command1(full_duplex));
+        self.follow_pause();
     }
 
     /// Resets all of the card and sets it up as it was; frames not sent yet are sent then.
@@ -235,12 +235,13 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
         let setting = Setting {
             address: self.mac,
             filter: self.filter,
-            threshold: self.threshold,
+            transmitter: self.transmitter(),
+            vlans: &self.vlans,
             full_duplex: self.link.link.full_duplex,
             receive: self.rx.position(),
             transmit: self.tx.position(),
         };
-        init::start(&self.bar, self.chip, &setting);
+        init::start(&self.bar, self.chip, &setting, &*self.delay);
         // Duplex was lost with the reset. [RH E17]
         self.follow_link();
         if self.tx.len() > 0 {

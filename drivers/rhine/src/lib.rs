@@ -25,12 +25,15 @@ mod chip;
 mod counters;
 mod desc;
 mod filter;
+mod flow;
 mod init;
 mod irq;
 mod nic;
 mod phy;
+mod power;
 mod regs;
 mod ring;
+mod vlan;
 
 pub use ability::{TransmitChecksums, transmit_ability};
 pub use chip::Chip;
@@ -51,6 +54,9 @@ pub struct Config {
     pub fallback_mac: MacAddress,
     /// Transmit checksums to begin with.
     pub transmit_checksums: TransmitChecksums,
+    /// Puts the card's PCI function into D3hot with its power management event enabled: the last step towards
+    /// a sleep it wakes the machine from.
+    pub sleep: Box<dyn FnMut() + Send>,
     /// Waits; used while the card is brought up, reset or its PHY asked, never per frame.
     pub delay: Delay,
 }

@@ -8,15 +8,17 @@ use crate::filter::Filter;
 use crate::init;
 use crate::irq::Trouble;
 use crate::phy::{Bus, LinkState, Phy};
-use crate::regs::{self, Cause, Tcr};
+use crate::regs::{self, Cause, Rcr, Tcr};
 use crate::ring::{Received, RxRing, TxRing, reachable};
-use crate::{Config, Delay, Error};
+use crate::vlan::{self, Vlans, descriptor_tag, tag_behind};
+use crate::{Config, Delay, Error, power};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use trireme_nic::checksum::pseudo_header;
 use trireme_nic::{
     Buffer, Direction, Dma, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link,
-    MacAddress, Nic, ReceiveChecksum, ReceiveFilter, ReceivedFrame, Registers, TransmitAbility,
-    TransmitRequest, Transport,
+    MacAddress, Nic, Pause, ReceiveChecksum, ReceiveFilter, ReceivedFrame, Registers, Stop, Tci,
+    TransmitAbility, TransmitRequest, Transport,
 };
 
 /// Receive descriptors, each with its buffer.
@@ -69,6 +71,14 @@ pub struct Rhine<R: Registers, D: Dma> {
     /// Empty frames in a row.
     pub(crate) odd_frames: u32,
     pub(crate) armed: bool,
+    pub(crate) vlans: Vlans,
+    /// The card counts its free receive buffers and sends PAUSE by that.
+    pub(crate) sends_pause: bool,
+    /// Receive buffers it was given and not told of.
+    pub(crate) given_back: u8,
+    /// It is to wake the machine.
+    wake: bool,
+    sleep: Box<dyn FnMut() + Send>,
     /// Times the oldest frame failed.
     pub(crate) tries: u32,
     mtu: u16,
@@ -86,7 +96,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
     /// Brings a card up. It must be in D0 with I/O (or memory) decoding and bus mastering on, and
     /// [`Chip::configuration_bits`] set.
     pub fn new(bar: R, dma: D, config: Config) -> Result<Rhine<R, D>, Error> {
-        let Config { chip, fallback_mac, transmit_checksums, delay } = config;
+        let Config { chip, fallback_mac, transmit_checksums, sleep, delay } = config;
         init::wake(&bar, chip, &*delay)?;
         let mac = init::read_address(&bar).unwrap_or(fallback_mac);
         let phy = Phy::find(&Bus { bar: &bar, delay: &*delay }, chip);
@@ -115,6 +125,11 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
             receiver_stopped: false,
             odd_frames: 0,
             armed: false,
+            vlans: Vlans::new(chip),
+            sends_pause: false,
+            given_back: 0,
+            wake: false,
+            sleep,
             tries: 0,
             mtu: MAX_MTU,
             receive_checksums: chip.has_checksums(),
@@ -143,8 +158,32 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
         if checksums != TransmitChecksums::Off {
             // The card must hold the whole frame before it can put the sum in. [RH 5.1]
             self.threshold |= threshold(self.chip, checksums);
-            regs::TCR.write(&self.bar, self.threshold);
+            self.write_transmitter();
         }
+    }
+
+    /// What belongs into TCR.
+    pub(crate) fn transmitter(&self) -> Tcr {
+        if self.vlans.active { self.threshold | Tcr::PQEN } else { self.threshold }
+    }
+
+    pub(crate) fn write_transmitter(&self) {
+        regs::TCR.write(&self.bar, self.transmitter());
+    }
+
+    /// Frames in the ring may have their tags in descriptors: the card goes on inserting until they are gone.
+    fn settle_tags(&mut self) {
+        if self.vlans.active && !self.vlans.offload && self.tx.len() == 0 {
+            self.vlans.active = false;
+            self.write_transmitter();
+        }
+    }
+
+    fn filter_vlans(&self) {
+        let everything = self.filter.mode.contains(Rcr::PROM);
+        vlan::filter(&self.bar, self.chip, &self.vlans, everything, &*self.delay);
+        // What passes a CAM command by is put right by whoever writes last.
+        init::filter(&self.bar, self.filter);
     }
 
     /// Resets the card; if that fails, again in a while.
@@ -176,11 +215,12 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
 
     fn provide(&mut self, mut buffer: Buffer) {
         buffer.set_window(0..BUFFER);
+        self.given_back = self.given_back.saturating_add(1);
         self.rx.provide(buffer.to_device(&self.dma, Direction::FromDevice));
     }
 
-    /// Length of a good frame without FCS. `None`: counted as an error.
-    fn accept(&mut self, received: &Received) -> Option<usize> {
+    /// Length of a good frame without FCS, and the tag the card took out. `None`: counted as an error.
+    fn accept(&mut self, received: &Received) -> Option<(usize, Option<Tci>)> {
         let status = Rdes0::from_bits_truncate(received.status);
         let len = desc::receive_len(received.status);
         let whole = Rdes0::RXOK | Rdes0::STP | Rdes0::EDP;
@@ -188,10 +228,14 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
         if !self.chip.has_checksums() {
             errors |= Rdes0::FRAG; // a bus error there
         }
-        let fits = (MIN_FRAME + 4..=BUFFER).contains(&len);
+        let stripped =
+            self.chip.has_vlans() && Rdes1::from_bits_truncate(received.found).contains(Rdes1::TAG);
+        let tag = if stripped { tag_behind(&received.buffer, len) } else { None };
+        let least = if stripped { MIN_FRAME - vlan::TAG } else { MIN_FRAME } + 4;
+        let fits = (least..=BUFFER).contains(&len) && stripped == tag.is_some();
         if status.contains(whole) && !status.intersects(errors) && fits {
             self.odd_frames = 0;
-            return Some(len - 4);
+            return Some((len - 4, tag));
         }
         self.counters.rx_errors += 1;
         self.counters.rx_frame_errors += u64::from(status.contains(Rdes0::FAE));
@@ -281,8 +325,43 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
     }
 
     fn set_receive_filter(&mut self, filter: ReceiveFilter<'_>) {
+        let promiscuous = self.filter.mode.contains(Rcr::PROM);
         self.filter = Filter::new(filter);
+        if self.filter.mode.contains(Rcr::PROM) != promiscuous {
+            return self.filter_vlans();
+        }
         init::filter(&self.bar, self.filter);
+    }
+
+    fn set_vlans(&mut self, ids: &[u16]) {
+        self.vlans.set_ids(ids);
+        self.filter_vlans();
+    }
+
+    fn pause(&self) -> Option<Pause> {
+        self.pause_in_use()
+    }
+
+    fn wake_on_lan(&self) -> Option<bool> {
+        self.chip.has_power_management().then_some(self.wake)
+    }
+
+    fn set_wake_on_lan(&mut self, on: bool) -> bool {
+        let can = self.chip.has_power_management();
+        self.wake = on && can;
+        can
+    }
+
+    fn stop(&mut self, why: Stop) {
+        if let Err(timeout) = init::stop(&self.bar, &*self.delay) {
+            log::warn!("rhine: {timeout:?}");
+        }
+        if self.wake && why == Stop::PowerOff {
+            power::sleep(&self.bar, self.chip);
+            (self.sleep)();
+        }
+        // For good: no reset is ever due.
+        self.broken_until_us = Some(i64::MAX as u64);
     }
 
     fn service(&mut self, now_us: u64) {
@@ -304,6 +383,8 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
             }
             Ok(()) => {
                 self.reclaim();
+                self.settle_tags();
+                self.report_given_back();
                 self.watch_transmitter();
             }
             Err(Trouble::Gone) => {
@@ -321,6 +402,7 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
         if self.odd_frames >= ODD_FRAMES {
             return true;
         }
+        self.report_given_back();
         self.resume_receiver();
         regs::IMR.write(&self.bar, Cause::WANTED);
         self.armed = true;
@@ -344,7 +426,7 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
         }
         for _ in 0..RX_CAPACITY {
             let mut received = self.rx.returned(&self.dma)?;
-            let Some(len) = self.accept(&received) else {
+            let Some((len, tag)) = self.accept(&received) else {
                 self.provide(received.buffer);
                 if self.odd_frames >= ODD_FRAMES {
                     return None;
@@ -359,7 +441,7 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
                 buffer: received.buffer,
                 checksum,
                 segment: None,
-                tag: None,
+                tag,
                 slot: 0,
             });
         }
@@ -427,11 +509,19 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
             control |= Tdes1::IC;
             self.quiet = 0;
         }
+        let tag = match request.tag {
+            Some(tag) => {
+                control |= Tdes1::TAG;
+                descriptor_tag(tag)
+            }
+            None => 0,
+        };
         let suppress = !interrupt && self.chip.has_interrupt_suppression();
         if self.tx.len() == 0 {
             self.tx_progress_us = self.now_us;
         }
-        self.tx.provide(buffer.to_device(&self.dma, Direction::ToDevice), control, suppress);
+        let lent = buffer.to_device(&self.dma, Direction::ToDevice);
+        self.tx.provide(lent, tag, control, suppress);
         self.queued = true;
     }
 
@@ -450,7 +540,7 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
     }
 
     fn transmit_ability(&self, shape: &FrameShape) -> TransmitAbility {
-        transmit_ability(self.chip, self.transmit_checksums, shape)
+        transmit_ability(self.chip, self.transmit_checksums, self.vlans.offload, shape)
     }
 
     fn max_segmented_frame(&self) -> Option<usize> {
@@ -465,6 +555,10 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
                 on: !fixed && self.transmit_checksums != TransmitChecksums::Off,
                 fixed,
             },
+            Feature::RxVlanOffload | Feature::TxVlanOffload => {
+                FeatureState { on: self.vlans.offload, fixed }
+            }
+            Feature::RxVlanFilter => FeatureState { on: self.vlans.filter, fixed },
             _ => FeatureState::ABSENT,
         }
     }
@@ -479,6 +573,18 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
         }
         match (feature, on) {
             (Feature::RxChecksumming, _) => self.receive_checksums = on,
+            (Feature::RxVlanOffload | Feature::TxVlanOffload, _) => {
+                self.vlans.offload = on;
+                if on && !self.vlans.active {
+                    self.vlans.active = true;
+                    self.write_transmitter();
+                }
+                self.settle_tags();
+            }
+            (Feature::RxVlanFilter, _) => {
+                self.vlans.filter = on;
+                self.filter_vlans();
+            }
             (_, true) => self.set_transmit_checksums(TransmitChecksums::On),
             (_, false) => self.set_transmit_checksums(TransmitChecksums::Off),
         }

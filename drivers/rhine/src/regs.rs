@@ -20,9 +20,13 @@ pub(crate) const CR1: Reg<Cr1, Rw> = Reg::at(0x09);
 pub(crate) const ISR: Reg<Cause, W1c> = Reg::at(0x0c);
 /// Which of them interrupt.
 pub(crate) const IMR: Reg<Cause, Rw> = Reg::at(0x0e);
+/// Wakes transmit rings on the VT6105M; bit 7 that of [`CURR_TX_DESC`].
+pub(crate) const TQWK: Reg<u8, Rw> = Reg::at(0x0a);
 /// Multicast hash, bits 0-31 and 32-63.
 pub(crate) const MAR0: Reg<u32, Rw> = Reg::at(0x10);
 pub(crate) const MAR1: Reg<u32, Rw> = Reg::at(0x14);
+/// VLAN id for an entry of the CAM, while that is reached instead of the hash. [RH 4.11]
+pub(crate) const VCAM: Reg<u16, Rw> = Reg::at(0x16);
 /// Bus address of the receive descriptor in turn.
 pub(crate) const CURR_RX_DESC: Reg<u32, Rw> = Reg::at(0x18);
 /// Bus address of the transmit descriptor in turn.
@@ -32,7 +36,7 @@ pub(crate) const MPHY: Reg<u8, Rw> = Reg::at(0x6c);
 /// DMA burst and receive threshold override.
 pub(crate) const BCR0: Reg<u8, Rw> = Reg::at(0x6e);
 /// Transmit threshold override and VLAN filter.
-pub(crate) const BCR1: Reg<u8, Rw> = Reg::at(0x6f);
+pub(crate) const BCR1: Reg<Bcr1, Rw> = Reg::at(0x6f);
 /// MII control.
 pub(crate) const MIICR: Reg<MiiControl, Rw> = Reg::at(0x70);
 /// MII register in bits 0-4, and flags.
@@ -59,8 +63,22 @@ pub(crate) const STICKHW: Reg<u8, Rw> = Reg::at(0x83);
 pub(crate) const MISR: Reg<Cause2, W1c> = Reg::at(0x84);
 /// Which of those interrupt.
 pub(crate) const MIMR: Reg<u8, Wo> = Reg::at(0x86);
-/// Bit 1: obey PAUSE (Rhine-III).
-pub(crate) const FLOWCR1: Reg<u8, Rw> = Reg::at(0x99);
+/// Which entries of the CAM are valid, a bit each.
+pub(crate) const CAMMSK: Reg<u32, Rw> = Reg::at(0x88);
+/// CAM control.
+pub(crate) const CAMC: Reg<Camc, Rw> = Reg::at(0x92);
+/// CAM entry, 0 to 31.
+pub(crate) const CAMADD: Reg<u8, Rw> = Reg::at(0x93);
+/// Free receive buffers: what is written is added, zero clears (Rhine-III). [RH 4.9]
+pub(crate) const FLOWCR0: Reg<u8, Wo> = Reg::at(0x98);
+/// Flow control (Rhine-III).
+pub(crate) const FLOWCR1: Reg<Flow, Rw> = Reg::at(0x99);
+/// Time in a PAUSE frame, in units of 512 bit times.
+pub(crate) const PAUSE_TIMER: Reg<u16, Rw> = Reg::at(0x9a);
+/// Wake-up causes enabled: a one sets.
+pub(crate) const WOLCR_SET: Reg<u8, W1s> = Reg::at(0xa0);
+/// Wake-up enabled: a one sets.
+pub(crate) const PWCFG_SET: Reg<u8, W1s> = Reg::at(0xa1);
 /// Wake-up causes enabled: a one clears.
 pub(crate) const WOLCR_CLEAR: Reg<u8, W1s> = Reg::at(0xa4);
 /// Pattern enables 4 and 5: a one clears.
@@ -90,12 +108,45 @@ bitflags! {
     /// Fields of [`TCR`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Tcr: u8 {
+        /// VLAN tags: inserted where a descriptor says so, taken out of what is received.
+        const PQEN = 1 << 0;
         /// Internal loopback.
         const LB0 = 1 << 1;
         /// Transmit FIFO threshold, low two bits of three.
         const RTFT = 3 << 5;
         /// Store and forward.
         const RTSF = 1 << 7;
+    }
+
+    /// Fields of [`BCR1`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Bcr1: u8 {
+        /// Only tagged frames whose VLAN is in the CAM.
+        const VIDFR = 1 << 7;
+    }
+
+    /// Fields of [`CAMC`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Camc: u8 {
+        /// Offsets 0x10 to 0x17 and the mask are the CAM's.
+        const CAMEN = 1 << 0;
+        /// The VLAN CAM, not the multicast one.
+        const VCAMSL = 1 << 1;
+        /// Write the entry; clears itself.
+        const CAMWR = 1 << 2;
+    }
+
+    /// Fields of [`FLOWCR1`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Flow: u8 {
+        /// Obey PAUSE.
+        const OBEY = 1 << 1;
+        /// Send PAUSE when free buffers fall below the low mark.
+        const SEND = 1 << 2;
+        /// And PAUSE of no time when they are above the high one again.
+        const XON = 1 << 3;
+        /// Low mark of 8 buffers; the high one's code 0 is 24.
+        const LOW_8 = 1 << 6;
     }
 
     /// Fields of [`CR0`].
@@ -198,4 +249,4 @@ bitflags! {
     }
 }
 
-value!(Rcr, Tcr, Cr0, Cr1, Cause, Cause2, MiiControl, MiiAddress, Eecsr);
+value!(Rcr, Tcr, Bcr1, Camc, Flow, Cr0, Cr1, Cause, Cause2, MiiControl, MiiAddress, Eecsr);

@@ -138,6 +138,13 @@ impl RxRing {
         self.ring.bus(self.ring.head)
     }
 
+    /// Buffers the card has and has not filled; no more than a register holds.
+    pub(crate) fn free(&self) -> u8 {
+        let owned = |n: &u32| self.ring.word(self.ring.head.wrapping_add(*n), 0) & OWN != 0;
+        let free = (0..self.ring.len() as u32).filter(owned).count();
+        u8::try_from(free).unwrap_or(u8::MAX)
+    }
+
     /// Gives everything the card had to it anew, after a reset.
     pub(crate) fn rewind(&mut self) {
         for index in 0..self.ring.len() as u32 {
@@ -150,27 +157,34 @@ impl RxRing {
 /// Transmit ring.
 pub(crate) struct TxRing {
     ring: Ring,
-    /// Control words as given, for sending again.
-    controls: Vec<u32>,
+    /// First two words as given, for sending again.
+    given: Vec<(u32, u32)>,
 }
 
 impl TxRing {
     pub(crate) fn new<D: Dma>(dma: &D, capacity: usize) -> Result<TxRing, DmaError> {
-        Ok(TxRing { ring: Ring::new(dma, capacity)?, controls: alloc::vec![0; capacity] })
+        Ok(TxRing { ring: Ring::new(dma, capacity)?, given: alloc::vec![(0, 0); capacity] })
     }
 
     /// Gives a frame to the card. There are fewer buffers than descriptors, so the one after the
-    /// last frame is always ours and stops the card.
-    pub(crate) fn provide(&mut self, buffer: DeviceBuffer, control: Tdes1, suppress: bool) {
+    /// last frame is always ours and stops the card. `tag`: for the first word.
+    pub(crate) fn provide(
+        &mut self,
+        buffer: DeviceBuffer,
+        tag: u32,
+        control: Tdes1,
+        suppress: bool,
+    ) {
         let tail = self.ring.tail;
         debug_assert!(self.ring.len() + 1 < self.ring.slots.len());
         let slot = self.ring.slot(tail);
         let control = (control | Tdes1::CHN | Tdes1::STP | Tdes1::EDP).bits() | buffer.len() as u32;
-        self.controls[slot] = control;
+        let owner = OWN | tag;
+        self.given[slot] = (owner, control);
         self.ring.slots[slot] = Some(buffer);
         let next = self.ring.bus(tail.wrapping_add(1));
         self.ring.set_word(tail, 3, next | if suppress { SUPPRESS } else { 0 });
-        self.ring.give(tail, OWN, control);
+        self.ring.give(tail, owner, control);
         self.ring.tail = tail.wrapping_add(1);
     }
 
@@ -198,8 +212,8 @@ impl TxRing {
     /// Gives the oldest frame to the card again.
     pub(crate) fn retry(&mut self) {
         if self.ring.len() > 0 {
-            let control = self.controls[self.ring.slot(self.ring.head)];
-            self.ring.give(self.ring.head, OWN, control);
+            let (owner, control) = self.given[self.ring.slot(self.ring.head)];
+            self.ring.give(self.ring.head, owner, control);
         }
     }
 
@@ -207,8 +221,8 @@ impl TxRing {
     pub(crate) fn rewind(&mut self) {
         for i in 0..self.ring.len() as u32 {
             let index = self.ring.head.wrapping_add(i);
-            let control = self.controls[self.ring.slot(index)];
-            self.ring.give(index, OWN, control);
+            let (owner, control) = self.given[self.ring.slot(index)];
+            self.ring.give(index, owner, control);
         }
     }
 }
@@ -241,7 +255,7 @@ mod tests {
         let mut frame = Buffer::new(dma.allocate(128, 64).unwrap());
         frame.set_window(0..60);
         let at = frame.bus_address() as u32;
-        ring.provide(frame.to_device(&dma, Direction::ToDevice), Tdes1::IC, false);
+        ring.provide(frame.to_device(&dma, Direction::ToDevice), 0, Tdes1::IC, false);
         let base = ring.position();
         let words: Vec<u32> = (0..4).map(|i| device_word(&dma, base + 4 * i)).collect();
         assert_eq!(words, [0x8000_0000, 0x00e0_803c, at, base + 16]);
@@ -256,7 +270,7 @@ mod tests {
         // Twice round, three at a time.
         for _ in 0..3 {
             for _ in 0..3 {
-                ring.provide(buffer(&dma, Direction::ToDevice), Tdes1::empty(), true);
+                ring.provide(buffer(&dma, Direction::ToDevice), 0, Tdes1::empty(), true);
             }
             assert_eq!(ring.done(), None);
             for left in (0..3).rev() {

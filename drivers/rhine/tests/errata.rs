@@ -257,7 +257,25 @@ fn e20_a_receiver_out_of_buffers_goes_on_when_it_gets_some() {
         rig.wire(&frame(MAC, 60));
         healthy(&rig);
         rig.serve();
+        // Chips that can have told the peer, see `flow.rs`.
+        rig.sent();
         works(&mut rig);
+    }
+}
+
+#[test]
+fn e21_a_stripped_tag_lies_behind_the_frame_on_a_multiple_of_four() {
+    let mut rig = Rig::new(M);
+    rig.driver.set_feature(trireme_nic::Feature::RxVlanFilter, false).unwrap();
+    // The length does not count it, and the shortest is below an Ethernet's minimum.
+    for len in 60..=1518 {
+        let mut data = frame(MAC, len);
+        data[12..16].copy_from_slice(&[0x81, 0x00, 0x60 | (len >> 8) as u8, len as u8]);
+        rig.wire(&data);
+        let received = rig.serve_tagged();
+        data.drain(12..16);
+        let tag = trireme_nic::Tci(0x6000 | len as u16);
+        assert_eq!(received, [(data, Some(tag), ReceiveChecksum::Unverified)], "{len}");
     }
 }
 
@@ -402,6 +420,28 @@ fn e31_bus_errors_are_reported_and_reset_the_card() {
 }
 
 #[test]
+fn e32_buffers_given_back_are_reported_so_that_the_peer_may_send_again() {
+    for chip in [ModelChip::VT6105, M] {
+        let mut rig = Rig::new(chip);
+        for round in 0..20 {
+            (0..60).for_each(|_| rig.wire(&frame(MAC, 60)));
+            // 64 free buffers, XOFF below 8.
+            let xoff = rig.sent();
+            assert_eq!(xoff.len(), 1, "{chip:?} {round}");
+            assert_eq!(xoff[0][..6], [0x01, 0x80, 0xc2, 0, 0, 0x01]);
+            assert_eq!(xoff[0][12..18], [0x88, 0x08, 0x00, 0x01, 0xff, 0xff]);
+            assert_eq!(rig.serve().len(), 60);
+            // XON comes with the next frame the model looks at its count for, or at once.
+            rig.wire(&frame(MAC, 60));
+            rig.serve();
+            let xon = rig.sent();
+            assert_eq!(xon.len(), 1, "{chip:?} {round}");
+            assert_eq!(xon[0][12..18], [0x88, 0x08, 0x00, 0x01, 0, 0]);
+        }
+    }
+}
+
+#[test]
 fn e33_no_mode_leaves_anything_behind() {
     use trireme_nic::Registers;
     let mut rig = Rig::new(M);
@@ -434,6 +474,30 @@ fn e40_loopback_left_on_is_switched_off() {
 }
 
 #[test]
+fn e41_the_cam_is_set_up_before_the_filter() {
+    let mut rig = Rig::new(M);
+    let group = [0x01, 0x00, 0x5e, 0x00, 0x00, 0xfb];
+    rig.driver.set_receive_filter(ReceiveFilter::Multicast(&[group]));
+    rig.driver.set_vlans(&[5]);
+    let order = |rig: &Rig| {
+        let all = writes(rig);
+        let last = |at: usize| all.iter().rposition(|w| w.0 == at).unwrap();
+        assert!(last(0x88) < last(0x10) && last(0x92) < last(0x10) && last(0x92) < last(0x06));
+    };
+    order(&rig);
+    rig.wire(&frame(group, 60));
+    assert_eq!(rig.serve().len(), 1);
+    rig.faults(|f| f.pci_error = 1);
+    rig.send(&frame(PEER, 60));
+    healthy(&rig);
+    rig.serve();
+    order(&rig);
+    rig.sent();
+    rig.wire(&frame(group, 60));
+    assert_eq!(rig.serve().len(), 1, "after a reset");
+}
+
+#[test]
 fn an_address_that_is_none_is_replaced() {
     // All zero: the reset took it and the reload brings it back only on a healthy card.
     let rig = Rig::with(M, Faults { reset_clears_par: true, ..Faults::default() });
@@ -460,10 +524,7 @@ fn wrong_frames_are_counted_by_kind() {
 }
 
 // Rows without a test of their own here:
-// E14 (machines that cannot wake it from D3): the driver never leaves D0.
-// E21 (place of a stripped VLAN tag), E41 (order of CAM set-up): tags are left in the frame and the
-//     CAM is not used, see `filter.rs`.
+// E14 (machines that cannot wake it from D3): only a card told to wake its machine goes to sleep, see `power.rs`.
 // E27 (no link at boot on revision 0x78): no remedy is known.
-// E32 (XON never sent): the driver does not send PAUSE.
 // E35 (old Linux pacing), E37 (threshold in VIA's NDIS driver), E38 (NAPI): other drivers' software.
-// E39 (D3 loses BARs): the driver never leaves D0.
+// E39 (D3 loses BARs): nobody goes on after D3.

@@ -6,12 +6,16 @@ mod rig;
 use proptest::prelude::*;
 use rig::{MAC, PEER, Rig, chips, frame, request};
 use std::time::Duration;
-use trireme_nic::{Nic, ReceiveFilter, Registers};
+use trireme_nic::{Feature, Nic, ReceiveFilter, Registers, Tci};
 use trireme_rhine_model::Faults;
 
 #[derive(Clone, Debug)]
 enum Action {
     Send(usize),
+    SendTagged(usize, u16),
+    WireTagged(usize, u16),
+    Vlans(Vec<u16>),
+    Switch(u8, bool),
     Wire(usize, bool),
     Serve,
     Later(u32),
@@ -25,6 +29,10 @@ enum Action {
 fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         5 => (14usize..1519).prop_map(Action::Send),
+        3 => (14usize..1515, any::<u16>()).prop_map(|(len, tag)| Action::SendTagged(len, tag)),
+        3 => (60usize..1600, any::<u16>()).prop_map(|(len, tag)| Action::WireTagged(len, tag)),
+        1 => proptest::collection::vec(0u16..8, 0..40).prop_map(Action::Vlans),
+        1 => (any::<u8>(), any::<bool>()).prop_map(|(which, on)| Action::Switch(which, on)),
         5 => (60usize..1600, any::<bool>()).prop_map(|(len, ours)| Action::Wire(len, ours)),
         4 => Just(Action::Serve),
         2 => (0u32..3_000_000).prop_map(Action::Later),
@@ -50,7 +58,8 @@ fn serve(rig: &mut Rig) {
         rig.driver.service(now);
         let mut frames = 0;
         while let Some(frame) = rig.driver.receive() {
-            assert!((60..=1532).contains(&frame.buffer.len()));
+            let least = if frame.tag.is_some() { 56 } else { 60 };
+            assert!((least..=1532).contains(&frame.buffer.len()));
             rig.driver.recycle(frame);
             frames += 1;
             assert!(frames <= 1000, "receive never ends");
@@ -79,6 +88,24 @@ proptest! {
                     if rig.queue(&data, &request(&rig.driver, &data)) {
                         rig.driver.flush();
                     }
+                }
+                Action::SendTagged(len, tag) => {
+                    let data = frame(PEER, len);
+                    let tagged = rig.driver.feature(Feature::TxVlanOffload).on;
+                    if tagged && rig.driver.transmit_room() > 0 {
+                        rig.queue_tagged(&data, Tci(tag));
+                    }
+                }
+                Action::WireTagged(len, tag) => {
+                    let mut data = frame(MAC, len);
+                    data[12..14].copy_from_slice(&[0x81, 0]);
+                    data[14..16].copy_from_slice(&(tag & 0xf007).to_be_bytes());
+                    rig.wire(&data);
+                }
+                Action::Vlans(ids) => rig.driver.set_vlans(&ids),
+                Action::Switch(which, on) => {
+                    let feature = Feature::ALL[usize::from(which) % Feature::ALL.len()];
+                    let _ = rig.driver.set_feature(feature, on);
                 }
                 Action::Wire(len, ours) => rig.wire(&frame(if ours { MAC } else { [0xff; 6] }, len)),
                 Action::Serve => serve(&mut rig),

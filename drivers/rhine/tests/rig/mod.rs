@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use trireme_nic::double::TwoMemories;
 use trireme_nic::{
-    FrameShape, Network, Nic, ReceiveChecksum, Registers, TransmitRequest, Transport, checksum,
+    FrameShape, Network, Nic, ReceiveChecksum, Registers, Tci, TransmitRequest, Transport, checksum,
 };
 use trireme_rhine::{Chip, Config, Error, Rhine, TransmitChecksums};
 use trireme_rhine_model::{Chip as ModelChip, Faults, Rhine as Model};
@@ -34,6 +34,8 @@ pub struct Card {
     pub model: Model,
     memory: Memory,
     pub now: Duration,
+    /// The driver had its function put into D3hot.
+    pub in_d3: bool,
     /// Register accesses so far, for counting what a packet costs.
     pub accesses: u64,
     /// Every write, as (offset, width, value).
@@ -111,15 +113,29 @@ pub fn try_rig(
     faults: Faults,
     checksums: TransmitChecksums,
 ) -> Result<Rig, (Error, Arc<Mutex<Card>>)> {
-    let dma = TwoMemories::new(64);
-    let mut model = Model::new(chip, MAC, faults, 7);
-    let ours = Chip { device: chip.device, revision: chip.revision };
-    for (offset, bits) in ours.configuration_bits() {
-        model.config_written(*offset, *bits);
-    }
-    let memory = Memory(dma.clone());
-    let card = Card { model, memory, now: Duration::ZERO, accesses: 0, writes: Vec::new() };
+    let model = Model::new(chip, MAC, faults, 7);
+    let memory = Memory(TwoMemories::new(64));
+    let card =
+        Card { model, memory, now: Duration::ZERO, in_d3: false, accesses: 0, writes: Vec::new() };
     let card = Arc::new(Mutex::new(card));
+    bring_up(card.clone(), checksums).map_err(|error| (error, card))
+}
+
+/// A driver for a card that another had before.
+pub fn try_rig_on(card: Arc<Mutex<Card>>) -> Result<Rig, Error> {
+    bring_up(card, TransmitChecksums::Off)
+}
+
+fn bring_up(card: Arc<Mutex<Card>>, checksums: TransmitChecksums) -> Result<Rig, Error> {
+    let (ours, dma) = {
+        let mut card = card.lock().unwrap();
+        let chip = card.model.chip();
+        let ours = Chip { device: chip.device, revision: chip.revision };
+        for (offset, bits) in ours.configuration_bits() {
+            card.model.config_written(*offset, *bits);
+        }
+        (ours, card.memory.0.clone())
+    };
     let clock = card.clone();
     let delay = move |us: u32| {
         let mut card = clock.lock().unwrap();
@@ -131,12 +147,14 @@ pub fn try_rig(
         chip: ours,
         fallback_mac: FALLBACK,
         transmit_checksums: checksums,
+        sleep: {
+            let card = card.clone();
+            Box::new(move || card.lock().unwrap().in_d3 = true)
+        },
         delay: Box::new(delay),
     };
-    match Rhine::new(Bar(card.clone()), dma, config) {
-        Ok(driver) => Ok(Rig { card, driver }),
-        Err(error) => Err((error, card)),
-    }
+    let driver = Rhine::new(Bar(card.clone()), dma, config)?;
+    Ok(Rig { card, driver })
 }
 
 impl Rig {
@@ -185,12 +203,17 @@ impl Rig {
 
     /// What the stack does when woken, until the card may interrupt again. Bounded.
     pub fn serve(&mut self) -> Vec<(Vec<u8>, ReceiveChecksum)> {
+        self.serve_tagged().into_iter().map(|(data, _, checksum)| (data, checksum)).collect()
+    }
+
+    /// The same, with the tags the card took out.
+    pub fn serve_tagged(&mut self) -> Vec<(Vec<u8>, Option<Tci>, ReceiveChecksum)> {
         let mut frames = Vec::new();
         for _ in 0..100 {
             let now = self.card.lock().unwrap().now.as_micros() as u64;
             self.driver.service(now);
             while let Some(frame) = self.driver.receive() {
-                frames.push((frame.buffer.to_vec(), frame.checksum));
+                frames.push((frame.buffer.to_vec(), frame.tag, frame.checksum));
                 self.driver.recycle(frame);
             }
             if !self.driver.arm() {
@@ -218,6 +241,25 @@ impl Rig {
         }
         assert!(self.queue(&frame, &request), "ring full");
         self.driver.flush();
+    }
+
+    /// The same with a tag beside the frame, which the card must take.
+    pub fn queue_tagged(&mut self, frame: &[u8], tag: Tci) {
+        let shape = FrameShape { tagged: true, ..shape(frame, None) };
+        let ability = self.driver.transmit_ability(&shape);
+        assert!(ability.tag, "{shape:?}");
+        let request = TransmitRequest {
+            shape,
+            network_checksum: ability.network_checksum,
+            transport_checksum: ability.transport_checksum,
+            tag: Some(tag),
+        };
+        let mut frame = frame.to_vec();
+        if request.transport_checksum {
+            let field = shape.checksum_offset().unwrap();
+            frame[field..field + 2].fill(0);
+        }
+        assert!(self.queue(&frame, &request), "ring full");
     }
 
     pub fn counter(&self, name: &str) -> u64 {
