@@ -11,6 +11,8 @@ use alloc::vec::Vec;
 pub struct Arguments<'a> {
     /// `ip=`, once per interface at most, in the syntax of Linux's "nfsroot" documentation.
     pub ip: Vec<&'a str>,
+    /// `vlan=NAME:CARD`, as dracut has it, once per interface.
+    pub vlan: Vec<&'a str>,
     /// `ntp=`: servers, comma-separated.
     pub ntp: Option<&'a str>,
     /// `hostname=`.
@@ -29,6 +31,8 @@ pub struct Arguments<'a> {
     pub virtio_mmio: Vec<&'a str>,
     /// `rhine.tx-checksumming=`: `off`, `on`, `auto` or `auto:BYTES`.
     pub rhine_tx: Option<&'a str>,
+    /// `rhine.wol=`: `g`, wake the machine for a magic packet, or `d`.
+    pub rhine_wol: Option<&'a str>,
     /// Words not understood, values that do not parse among them.
     pub unknown: Vec<&'a str>,
 }
@@ -64,9 +68,11 @@ impl<'a> Arguments<'a> {
         let value = unquoted(value);
         match name {
             "ip" => self.ip.push(value),
+            "vlan" => self.vlan.push(value),
             "ntp" => self.ntp = Some(value),
             "hostname" => self.hostname = Some(value),
             "console" => self.console = Some(value),
+            "rhine.wol" => self.rhine_wol = Some(value),
             "rhine.tx-checksumming" => self.rhine_tx = Some(value),
             "virtio_mmio.device" => self.virtio_mmio.push(value),
             "panic" => match value.parse() {
@@ -124,12 +130,13 @@ mod tests {
     #[test]
     fn understands_what_the_manual_lists() {
         let line = "console=ttyS0 ip=10.0.2.15::10.0.2.2:255.255.255.0 ip=dhcp ntp=pool.ntp.org \
-                    hostname=web panic=-1 loglevel=7 env.RUST_BACKTRACE=1 -- --port 80";
+                    hostname=web panic=-1 loglevel=7 vlan=eth0.5:eth0 env.RUST_BACKTRACE=1 -- --port 80";
         let arguments = Arguments::parse(line);
         assert_eq!(
             arguments,
             Arguments {
                 ip: vec!["10.0.2.15::10.0.2.2:255.255.255.0", "dhcp"],
+                vlan: vec!["eth0.5:eth0"],
                 ntp: Some("pool.ntp.org"),
                 hostname: Some("web"),
                 panic: Some(-1),
@@ -139,6 +146,7 @@ mod tests {
                 program: vec!["--port", "80"],
                 virtio_mmio: vec![],
                 rhine_tx: None,
+                rhine_wol: None,
                 unknown: vec![],
             }
         );
@@ -146,8 +154,9 @@ mod tests {
 
     #[test]
     fn a_card_is_told_who_makes_its_checksums() {
-        let arguments = Arguments::parse("rhine.tx-checksumming=auto:600");
+        let arguments = Arguments::parse("rhine.tx-checksumming=auto:600 rhine.wol=g");
         assert_eq!((arguments.rhine_tx, &*arguments.unknown), (Some("auto:600"), &[][..]));
+        assert_eq!(arguments.rhine_wol, Some("g"));
     }
 
     #[test]
@@ -182,7 +191,7 @@ mod tests {
             let arguments = Arguments::parse(&line);
             let words = Words(&line).count();
             let kept = arguments.ip.len() + arguments.environment.len() + arguments.program.len()
-                + arguments.unknown.len() + arguments.virtio_mmio.len();
+                + arguments.unknown.len() + arguments.virtio_mmio.len() + arguments.vlan.len();
             prop_assert!(kept <= words);
         }
     }

@@ -9,7 +9,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use trireme_rhine::TransmitChecksums;
 use trireme_virtio_net::{Config, VirtioNet};
 use virtio_drivers::transport::{DeviceType, Transport};
 
@@ -31,7 +30,7 @@ const MAX_FIXED: usize = 64;
 /// device and function, then devices at fixed places in the order they were named. Before that, feeds
 /// [`crate::entropy::add`] from entropy devices: cards and stack draw from it.
 pub fn discover(boot: &BootInformation) {
-    let checksums = rhine_checksums(boot);
+    let rhines = rhine::Settings::new(&Arguments::parse(boot.command_line));
     let Described { bridge, fixed, cards } = described(boot);
     let mut host = Host::find(bridge);
     let functions = host.as_mut().map(Host::functions).unwrap_or_default();
@@ -47,7 +46,7 @@ pub fn discover(boot: &BootInformation) {
     for kind in [DeviceType::EntropySource, DeviceType::Network] {
         for function in &functions {
             if let Some(host) = &host {
-                on_pci(host, function, kind, checksums);
+                on_pci(host, function, kind, rhines);
             }
         }
         for (device, trigger) in &fixed {
@@ -137,20 +136,9 @@ fn source(kind: DeviceType) -> Option<Source> {
     (kind == DeviceType::Network).then_some(Source::Network)
 }
 
-/// Who is to make transmit checksums on Rhine cards.
-fn rhine_checksums(boot: &BootInformation) -> TransmitChecksums {
-    let Some(asked) = Arguments::parse(boot.command_line).rhine_tx else {
-        return TransmitChecksums::Off;
-    };
-    asked.parse().unwrap_or_else(|()| {
-        log::warn!("boot argument not understood: rhine.tx-checksumming={asked}");
-        TransmitChecksums::Off
-    })
-}
-
-fn on_pci(host: &Host, function: &Function, kind: DeviceType, checksums: TransmitChecksums) {
+fn on_pci(host: &Host, function: &Function, kind: DeviceType, rhines: rhine::Settings) {
     if rhine::is(function) && kind == DeviceType::Network {
-        return rhine::add(host, function, random_mac(), checksums);
+        return rhine::add(host, function, random_mac(), rhines);
     }
     if let Some(variant) = ravb::carried(function) {
         if kind == DeviceType::Network {

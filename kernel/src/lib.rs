@@ -72,6 +72,8 @@ mod panic;
 #[cfg(target_os = "hermit")]
 pub mod poller;
 #[cfg(target_os = "hermit")]
+mod power;
+#[cfg(target_os = "hermit")]
 mod preempt;
 #[cfg(target_os = "hermit")]
 mod shell;

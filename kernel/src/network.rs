@@ -28,7 +28,7 @@ pub use trireme_nic::{Feature, FeatureError, FeatureState, Link, MacAddress};
 /// A network card and what the stack knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// `eth0`, `eth1`, … in the order of discovery.
+    /// `eth0`, `eth1`, … in the order of discovery; then VLANs over them, by the names boot arguments gave them.
     pub name: String,
     /// The driver, as `ethtool -i` spells it.
     pub driver: &'static str,

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use crate::{arch, console, interrupt, logging, memory, net, preempt, thread, time};
+use crate::{console, interrupt, logging, memory, net, power, preempt, thread, time};
 
 /// Longest line; more is dropped.
 const LINE: usize = 200;
@@ -15,6 +15,8 @@ const HELP: &str = "\
 ip addr | ip route | ip neigh       addresses, routers, neighbours
 ss                                  sockets
 ethtool ethN | -i | -k | -S ethN    link, driver, features, counters
+ethtool -a ethN                     flow control
+ethtool -s ethN wol g|d             wake the machine for a magic packet, or not
 ethtool -K ethN FEATURE on|off      switch a feature (rx, tx, sg, tso, lro, ...)
 ethtool --show-priv-flags ethN | --set-priv-flags ethN FLAG on|off
 nstat                               counters of the network stack
@@ -83,6 +85,10 @@ fn command(line: &str, out: &mut String) {
         }
         ["ethtool", "-S", card] => net::show_counters(card, out),
         ["ethtool", "-i", card] => net::show_driver(card, out),
+        ["ethtool", "-a", card] => net::show_pause(card, out),
+        ["ethtool", "-s", card, "wol", how @ ("g" | "d")] => {
+            net::set_wake_on_lan(card, *how == "g", out);
+        }
         ["ethtool", card] => net::show_link(card, out),
         ["free"] => {
             let (total, used) = (memory::total() / 1024, memory::used() / 1024);
@@ -97,8 +103,8 @@ fn command(line: &str, out: &mut String) {
             let _ = writeln!(out, "{} s since 1970-01-01 UTC", time::wall_ns() / 1_000_000_000);
         }
         ["dmesg"] => logging::dmesg(&mut |part| out.push_str(&String::from_utf8_lossy(part))),
-        ["reboot"] => arch::reboot(),
-        ["poweroff" | "halt"] => arch::shutdown(0),
+        ["reboot"] => power::reboot(),
+        ["poweroff" | "halt"] => power::off(0),
         [unknown, ..] => {
             let _ = writeln!(out, "{unknown}: no such command; help lists them");
         }

@@ -80,7 +80,7 @@ fn bring_up(boot: &BootInformation) -> Program {
     console::initialize();
     net::initialize(&arguments);
     devices::discover(boot);
-    net::configured();
+    net::configured(&arguments);
     shell::start();
     // Seeds the generator now if nothing has needed it yet: `HashMap` will.
     entropy::fill(&mut [0; 1]);

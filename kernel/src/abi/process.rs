@@ -5,12 +5,12 @@ use hermit_abi::{CLOCK_MONOTONIC, CLOCK_REALTIME, timespec};
 
 use super::{answer, bytes_mut, write};
 use crate::memory::PAGE;
-use crate::{arch, entropy, net, panic, thread, time};
+use crate::{entropy, net, panic, power, thread, time};
 
 #[unsafe(no_mangle)]
 extern "C" fn sys_exit(status: i32) -> ! {
     net::drain();
-    arch::shutdown(status)
+    power::off(status)
 }
 
 #[unsafe(no_mangle)]

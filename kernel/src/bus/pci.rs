@@ -432,5 +432,6 @@ impl Function {
     }
 }
 
+mod power;
 #[cfg(test)]
 mod tests;

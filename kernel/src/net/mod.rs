@@ -14,8 +14,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use trireme_netstack::ipconfig::Plan;
 use trireme_netstack::{
     Config, Error, Event, Instant, Kind, QueryId, SocketId, SocketInfo, SocketState, Stack,
+    VlanError, VlanSpec,
 };
-use trireme_nic::Nic;
+use trireme_nic::{Nic, Stop};
 
 use crate::arguments::Arguments;
 use crate::cell::Kernel;
@@ -34,8 +35,9 @@ pub use crate::address::{from_c, to_c};
 pub use options::{get_option, set_option};
 pub use resolve::resolve;
 pub use show::{
-    set_features, set_private_flag, show_addresses, show_counters, show_driver, show_features,
-    show_link, show_neighbours, show_private_flags, show_routes, show_sockets, show_statistics,
+    set_features, set_private_flag, set_wake_on_lan, show_addresses, show_counters, show_driver,
+    show_features, show_link, show_neighbours, show_pause, show_private_flags, show_routes,
+    show_sockets, show_statistics,
 };
 pub use socket::{
     Socket, accept, available, bind, connect, listen, local_address, open, peer_address, poll_bits,
@@ -122,10 +124,15 @@ pub fn add_card(nic: Box<dyn Nic>) {
     interrupt::raise_source(Source::Network);
 }
 
-/// All cards are there: says what of the arguments concerned none.
-pub fn configured() {
+/// All cards are there: makes the VLANs over them, then says what of the arguments concerned none.
+pub fn configured(arguments: &Arguments<'_>) {
     NETWORK.with(|slot| {
         let Some(network) = slot else { return };
+        for value in &arguments.vlan {
+            if let Err(error) = network.add_vlan(value) {
+                log::error!("vlan={value}: {error}; ignored");
+            }
+        }
         if network.cards == 0 {
             log::warn!("no network card found");
         }
@@ -133,6 +140,8 @@ pub fn configured() {
             log::warn!("ip={unused}: no such card");
         }
     });
+    // The first turn of VLANs.
+    interrupt::raise_source(Source::Network);
 }
 
 /// A turn of the stack.
@@ -173,6 +182,15 @@ pub fn drain() {
     }
 }
 
+/// Stops all cards for good.
+pub fn stop(why: Stop) {
+    NETWORK.with(|slot| {
+        if let Some(network) = slot {
+            network.stack.stop(why);
+        }
+    });
+}
+
 /// The network's timer has fired, so it is not set any more.
 pub fn timer_fired() {
     NETWORK.with(|slot| {
@@ -200,6 +218,14 @@ pub fn settle() {
 }
 
 impl Network {
+    fn add_vlan(&mut self, value: &str) -> Result<(), VlanError> {
+        let spec: VlanSpec = value.parse()?;
+        let addressing = self.plan.addressing(&spec.name);
+        self.stack.add_vlan(&spec, addressing, now())?;
+        log::info!("{}: VLAN {} over {}", spec.name, spec.id, spec.card);
+        Ok(())
+    }
+
     /// Wakes those whose sockets or lookups changed.
     fn deliver(&mut self) {
         while let Some(event) = self.stack.next_event() {

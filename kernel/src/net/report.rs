@@ -8,16 +8,9 @@ use super::{look, with_stack};
 use crate::network::{Feature, Interface, SocketBuffers, SocketState, SwitchError};
 use crate::preempt;
 
-/// The number of the card called `ethN`.
-fn number(name: &str) -> Option<usize> {
-    let number = name.strip_prefix("eth")?;
-    // `eth+1` and `eth01` name nothing.
-    number.parse().ok().filter(|parsed: &usize| alloc::format!("{parsed}") == number)
-}
-
 fn describe(stack: &Stack) -> Vec<Interface> {
     let describe = |info: trireme_netstack::InterfaceInfo| {
-        let nic = stack.nic(number(&info.name)?)?;
+        let nic = stack.nic(stack.find(&info.name)?)?;
         let driver = nic.driver_info();
         Some(Interface {
             driver: driver.driver,
@@ -41,7 +34,7 @@ pub fn interfaces() -> Vec<Interface> {
 pub fn set_feature(interface: &str, feature: Feature, on: bool) -> Result<(), SwitchError> {
     let _guard = preempt::disable();
     with_stack(|stack, _| {
-        let nic = number(interface).and_then(|n| stack.nic_mut(n));
+        let nic = stack.find(interface).and_then(|n| stack.nic_mut(n));
         let nic = nic.ok_or(SwitchError::NoSuchInterface)?;
         nic.set_feature(feature, on).map_err(SwitchError::Card)
     })?;
@@ -51,10 +44,10 @@ pub fn set_feature(interface: &str, feature: Feature, on: bool) -> Result<(), Sw
 
 pub fn counters(interface: &str) -> Option<Vec<(&'static str, u64)>> {
     let _guard = preempt::disable();
-    let n = number(interface)?;
     // Not visited by the caller: what he does in between might need the stack.
     let mut all = Vec::with_capacity(96);
     look(|stack| {
+        let n = stack.find(interface)?;
         stack.nic(n)?.statistics(&mut |name, value| all.push((name, value)));
         stack.offload_statistics(n, &mut |name, value| all.push((name, value)));
         Some(all)

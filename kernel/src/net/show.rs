@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use core::fmt::Write;
 
 use trireme_netstack::{Kind, SocketState, Stack};
-use trireme_nic::{Feature, FeatureError, MacAddress, Nic};
+use trireme_nic::{Feature, FeatureError, MacAddress, Nic, Pause};
 
 use super::with_stack;
 
@@ -25,8 +25,12 @@ pub fn show_addresses(out: &mut String) {
     for (index, interface) in with_stack(|stack, _| stack.interfaces()).iter().enumerate() {
         let state = if interface.link.up { "UP" } else { "DOWN" };
         let (n, name, mtu) = (index + 1, &interface.name, interface.mtu);
-        let _ = writeln!(out, "{n}: {name}: mtu {mtu} state {state}");
+        let over = interface.vlan.as_ref().map_or(String::new(), |(card, _)| format!("@{card}"));
+        let _ = writeln!(out, "{n}: {name}{over}: mtu {mtu} state {state}");
         let _ = writeln!(out, "    link/ether {}", mac(interface.mac));
+        if let Some((_, id)) = interface.vlan {
+            let _ = writeln!(out, "    vlan protocol 802.1Q id {id}");
+        }
         for cidr in &interface.addresses {
             let family = if cidr.address.is_ipv4() { "inet" } else { "inet6" };
             let _ = writeln!(out, "    {family} {cidr}");
@@ -97,10 +101,9 @@ pub fn show_statistics(out: &mut String) {
     });
 }
 
-/// Runs `show` on the card called `ethN`.
+/// Runs `show` on the card, or the VLAN over one, with this name.
 fn on_card(name: &str, out: &mut String, show: impl FnOnce(&mut dyn Nic, &mut String)) {
-    let number = name.strip_prefix("eth").and_then(|number| number.parse().ok());
-    with_stack(|stack, _| match number.and_then(|number| stack.nic_mut(number)) {
+    with_stack(|stack, _| match stack.find(name).and_then(|number| stack.nic_mut(number)) {
         Some(nic) => show(nic, out),
         None => {
             let _ = writeln!(out, "{name}: no such card");
@@ -116,8 +119,33 @@ pub fn show_link(name: &str, out: &mut String) {
             let duplex = if link.full_duplex { "Full" } else { "Half" };
             let _ = writeln!(out, "Speed: {}Mb/s\nDuplex: {duplex}", link.speed_mbps);
         }
+        if let Some(on) = nic.wake_on_lan() {
+            let _ = writeln!(out, "Supports Wake-on: g\nWake-on: {}", if on { "g" } else { "d" });
+        }
         let detected = if link.up { "yes" } else { "no" };
         let _ = writeln!(out, "Link detected: {detected}");
+    });
+}
+
+/// `ethtool -a ethN`.
+pub fn show_pause(name: &str, out: &mut String) {
+    on_card(name, out, |nic, out| {
+        let Some(Pause { autonegotiate, rx, tx }) = nic.pause() else {
+            let _ = writeln!(out, "{name}: no flow control");
+            return;
+        };
+        for (what, on) in [("Autonegotiate", autonegotiate), ("RX", rx), ("TX", tx)] {
+            let _ = writeln!(out, "{what}: {}", if on { "on" } else { "off" });
+        }
+    });
+}
+
+/// `ethtool -s ethN wol g|d`: a magic packet is to wake the machine, or nothing.
+pub fn set_wake_on_lan(name: &str, on: bool, out: &mut String) {
+    on_card(name, out, |nic, out| {
+        if !nic.set_wake_on_lan(on) {
+            let _ = writeln!(out, "{name}: cannot wake the machine");
+        }
     });
 }
 
@@ -166,13 +194,13 @@ pub fn show_counters(name: &str, out: &mut String) {
             let _ = writeln!(out, "{name}: {value}");
         });
     });
-    if let Some(number) = name.strip_prefix("eth").and_then(|number| number.parse().ok()) {
-        with_stack(|stack, _| {
+    with_stack(|stack, _| {
+        if let Some(number) = stack.find(name) {
             stack.offload_statistics(number, &mut |name, value| {
                 let _ = writeln!(out, "{name}: {value}");
             });
-        });
-    }
+        }
+    });
 }
 
 /// `ethtool -K ethN FEATURE on|off …`.

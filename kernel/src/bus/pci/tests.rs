@@ -322,3 +322,66 @@ fn msi_x_is_read_where_it_fits() {
     set(&space, 0x84 / 4, 0x0014_9809);
     assert_eq!(found.capabilities(&space), None, "the list bites its tail");
 }
+
+/// A function that forgets its addresses on the way from D3hot to D0.
+struct Forgetful(Space);
+
+impl Configuration for Forgetful {
+    fn read(&self, address: Address, offset: u8) -> u32 {
+        self.0.read(address, offset)
+    }
+
+    fn write(&mut self, address: Address, offset: u8, value: u32) {
+        let asleep = self.0.read(address, 0x44) & 3 == 3;
+        self.0.write(address, offset, value);
+        if offset == 0x44 {
+            let mut machine = self.0.0.borrow_mut();
+            let model = machine.find(0, address).unwrap();
+            // Status clears where a one is written.
+            model.words[0x11] &= !(value & 0x8000);
+            if asleep && value & 3 == 0 {
+                model.words[4] = 1;
+                model.words[5] = 0;
+                model.words[1] &= !7;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_function_is_put_to_sleep_and_woken_with_everything_it_had() {
+    // As a VT6105M: 256 ports, 256 bytes, power management at 0x40.
+    let mut model = Model::endpoint(0x1106, 0x3053).ports(0, 256).memory(1, 256).pin(1, 11);
+    model.words[1] = 0x0210_0000;
+    model.words[13] = 0x40;
+    model.words[0x10] = 0xfe02_0001;
+    model.writable[0x11] = 0x0000_0103;
+    model.words[4] = 0x1001;
+    model.words[5] = 0xe000_0000;
+    let mut space = Forgetful(space(Machine::default().with(9, 0, model)));
+    let found = scan(&mut space, 0..256, place()).remove(0);
+    found.enable(&mut space, true);
+    let read = |space: &Forgetful| [0x04, 0x10, 0x14, 0x3c].map(|at| space.read(found.address, at));
+    let before = read(&space);
+    let delays = std::cell::Cell::new(0);
+    let delay = |us| delays.set(delays.get() + us);
+    found.wake(&mut space, &delay);
+    assert_eq!((read(&space), delays.get()), (before, 0), "it was awake");
+
+    space.0.0.borrow_mut().find(0, found.address).unwrap().words[0x11] |= 0x8000;
+    found.sleep(&mut space);
+    assert_eq!(space.read(found.address, 0x44), 0x0103, "D3hot, PME enabled, none pending");
+    space.0.0.borrow_mut().find(0, found.address).unwrap().words[0x11] |= 0x8000;
+    found.wake(&mut space, &delay);
+    assert_eq!(space.read(found.address, 0x44), 0);
+    assert_eq!((read(&space), delays.get()), (before, 10_000));
+    assert_eq!(space.0.0.borrow().violations, 0, "addresses change while they are not decoded");
+
+    // One without the capability is left alone.
+    let mut space = self::space(Machine::default().with(9, 0, card()));
+    let found = scan(&mut space, 0..256, place()).remove(0);
+    let before: Vec<u32> = (0..64).map(|n| space.read(found.address, n * 4)).collect();
+    found.wake(&mut space, &delay);
+    found.sleep(&mut space);
+    assert_eq!((0..64).map(|n| space.read(found.address, n * 4)).collect::<Vec<_>>(), before);
+}
