@@ -73,6 +73,13 @@ impl Guest {
         self.wait_until(limit, text, |console| find(console, text.as_bytes()));
     }
 
+    /// The same for text behind the console's first `seen` bytes.
+    pub fn wait_for_behind(&self, seen: usize, text: &str, limit: Duration) {
+        self.wait_until(limit, text, |console| {
+            console.get(seen..).is_some_and(|new| find(new, text.as_bytes()))
+        });
+    }
+
     /// Waits until the console, called `what`, satisfies a condition.
     fn wait_until(&self, limit: Duration, what: &str, satisfied: impl Fn(&[u8]) -> bool) {
         let deadline = Instant::now() + limit;

@@ -13,4 +13,5 @@ pub mod network;
 pub mod program;
 pub mod relay;
 pub mod services;
+pub mod vlan;
 pub mod web;
