@@ -20,7 +20,7 @@
 
 #![cfg_attr(not(any(test, not(target_os = "hermit"))), no_std)]
 #![cfg_attr(not(target_os = "hermit"), allow(dead_code))]
-// Hardly anything here is called by path (`network`, `system` and `poller` are): `pub` says "for the other modules".
+// Hardly anything here is called by path (`network`, `system`, `poller` and `socket` are): `pub` says "for the other modules".
 #![allow(unreachable_pub)]
 // Sources are cited in brackets, which rustdoc takes for links.
 #![allow(rustdoc::broken_intra_doc_links)]
@@ -77,6 +77,8 @@ mod power;
 mod preempt;
 #[cfg(target_os = "hermit")]
 mod shell;
+#[cfg(target_os = "hermit")]
+pub mod socket;
 #[cfg(target_os = "hermit")]
 mod start;
 #[cfg(target_os = "hermit")]

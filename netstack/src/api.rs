@@ -781,6 +781,7 @@ impl Stack {
                     options.send_buffer = flow.engine.ring();
                     options.get(name)
                 }
+                SocketOptionName::MaxSegment => SocketOption::MaxSegment(flow.wire.segment),
                 _ => flow.options.get(name),
             },
             Slot::Datagram(socket) => match name {

@@ -121,6 +121,14 @@ impl Wire {
         }
     }
 
+    /// No segment is to have more than `octets` of payload; 0: no such wish.
+    pub(crate) fn limit(&mut self, octets: u16) {
+        if octets != 0 {
+            self.segment = self.segment.min(octets);
+            self.announce = self.announce.min(octets);
+        }
+    }
+
     /// Notes what a received segment acknowledges, before it is translated.
     #[inline]
     pub(crate) fn hear(&mut self, tcp: &[u8]) {

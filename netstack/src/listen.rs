@@ -104,11 +104,11 @@ impl Stack {
         if self.half_open.count >= MAX_HALF_OPEN
             || state.half_open + state.queue.len() >= state.backlog
         {
-            return self.send_cookie(interface, key, packet, tcp, headers, now);
+            return self.send_cookie((listener, interface), key, packet, tcp, headers, now);
         }
         let Some(index) = self.half_open_flow(listener, interface, key, headers, now) else {
             // No memory for rings, but a cookie costs none.
-            return self.send_cookie(interface, key, packet, tcp, headers, now);
+            return self.send_cookie((listener, interface), key, packet, tcp, headers, now);
         };
         let isn = self.isn(&key, now);
         if let Some(flow) = self.flow_mut(index) {
@@ -226,7 +226,7 @@ impl Stack {
 
     fn send_cookie(
         &mut self,
-        interface: usize,
+        (listener, interface): (u32, usize),
         key: FlowKey,
         packet: &mut [u8],
         tcp: usize,
@@ -239,7 +239,10 @@ impl Stack {
             .get_mut(tcp + 20..tcp + header)
             .and_then(maximum_segment_size)
             .map_or(536, |size| u16::from_be_bytes(*size));
-        let wire = self.wire(interface, key, headers.source_mac);
+        let mut wire = self.wire(interface, key, headers.source_mac);
+        if let Some(Slot::Listener(state)) = self.slots.at(listener) {
+            wire.limit(state.options.max_segment);
+        }
         let cookie = cookie::make(
             &self.cookie_key,
             &key,

@@ -101,6 +101,9 @@ pub enum SocketOption {
     ReceiveBuffer(usize),
     /// Bytes of send buffer; before connect or listen.
     SendBuffer(usize),
+    /// Largest segment, in bytes of payload, from 88 to 32767 (`TCP_MAXSEG`): announced and sent by connections made
+    /// afterwards, sent by one that is there. 0: what the path takes.
+    MaxSegment(u16),
     /// Join an IPv4 group at the interface with this address (unspecified: the default).
     JoinMulticastV4(Ipv4Addr, Ipv4Addr),
     /// Leave it.
@@ -145,6 +148,8 @@ pub enum SocketOptionName {
     ReceiveBuffer,
     /// [`SocketOption::SendBuffer`]
     SendBuffer,
+    /// [`SocketOption::MaxSegment`]; of a connection, what it sends.
+    MaxSegment,
 }
 
 /// The options every socket carries.
@@ -166,6 +171,8 @@ pub(crate) struct Options {
     pub(crate) receive_buffer: usize,
     /// 0: by the budget.
     pub(crate) send_buffer: usize,
+    /// 0: what the path takes.
+    pub(crate) max_segment: u16,
 }
 
 impl Options {
@@ -185,6 +192,7 @@ impl Options {
         reuse_address: false,
         receive_buffer: 0,
         send_buffer: 0,
+        max_segment: 0,
     };
 
     /// Sets one; joins are not kept here.
@@ -212,6 +220,11 @@ impl Options {
             SocketOption::ReuseAddress(on) => self.reuse_address = on,
             SocketOption::ReceiveBuffer(len) => self.receive_buffer = len.max(1),
             SocketOption::SendBuffer(len) => self.send_buffer = len.max(1),
+            // Linux's bounds (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`).
+            SocketOption::MaxSegment(len) if len != 0 && !(88..=32_767).contains(&len) => {
+                return Err(InvalidArgument);
+            }
+            SocketOption::MaxSegment(len) => self.max_segment = len,
             SocketOption::JoinMulticastV4(..)
             | SocketOption::LeaveMulticastV4(..)
             | SocketOption::JoinMulticastV6(..)
@@ -237,6 +250,11 @@ impl Options {
             SocketOptionName::ReuseAddress => SocketOption::ReuseAddress(self.reuse_address),
             SocketOptionName::ReceiveBuffer => SocketOption::ReceiveBuffer(self.receive_buffer),
             SocketOptionName::SendBuffer => SocketOption::SendBuffer(self.send_buffer),
+            // Linux's answer where there is no connection (`TCP_MSS_DEFAULT`).
+            SocketOptionName::MaxSegment => SocketOption::MaxSegment(match self.max_segment {
+                0 => 536,
+                octets => octets,
+            }),
         }
     }
 }

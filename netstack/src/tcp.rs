@@ -149,6 +149,7 @@ impl Flow {
         socket.set_nagle_enabled(!options.no_delay);
         socket.set_hop_limit(Some(options.ttl));
         socket.set_keep_alive(options.keep_alive.then_some(options.keep_idle));
+        self.wire.limit(options.max_segment);
     }
 
     #[inline]

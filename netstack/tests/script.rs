@@ -748,3 +748,29 @@ fn a_datagram_stopped_by_a_full_ring_makes_a_turn_due() {
     assert!(host.stack.readiness(socket).contains(Readiness::WRITABLE));
     assert_eq!(send(&mut host), Ok(1000));
 }
+
+#[test]
+fn segments_are_no_larger_than_asked_for() {
+    let mut host = Host::with(Abilities { segmentation: false, ..Abilities::default() }, 64 << 20);
+    let listener = host.listen();
+    let set = |host: &mut Host, id, octets| {
+        host.stack.set_option(id, SocketOption::MaxSegment(octets), host.now)
+    };
+    // Linux's bounds [tcp(7), `TCP_MAXSEG`].
+    for refused in [1, 87, 32_768] {
+        assert_eq!(set(&mut host, listener, refused), Err(Error::InvalidArgument));
+    }
+    set(&mut host, listener, 1000).unwrap();
+    let (id, ours) = host.open(listener, 5000);
+    let longest = |host: &mut Host| {
+        host.stack.send(id, &[0; 4000], host.now).unwrap();
+        host.segments().iter().map(|segment| segment.payload.len()).max()
+    };
+    assert_eq!(longest(&mut host), Some(1000));
+    let size = SocketOption::MaxSegment(1000);
+    assert_eq!(host.stack.option(id, SocketOptionName::MaxSegment), Ok(size));
+    // While it is open, too.
+    host.segment(5000, 1001, ours.wrapping_add(4000), ACK, b"");
+    set(&mut host, id, 500).unwrap();
+    assert_eq!(longest(&mut host), Some(500));
+}

@@ -5,16 +5,18 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
 
 use reactor::Poller;
+use sockets::Socket;
 
 use crate::control::{Control, Cookie, State, new_cookie};
 use crate::datagram::{ANSWER, HELLO, OLD_ANSWER};
 use crate::error::{Error, Peer};
 use crate::options::{Family, Options};
-use crate::parameters::UDP_BLOCK;
+use crate::parameters::{DATAGRAM, UDP_BLOCK};
 use crate::report::Report;
 use crate::results::Results;
 use crate::stream::{Link, Next, Stream};
 use crate::test::Test;
+use crate::tuning::Tuning;
 
 /// Events fetched at a time.
 const EVENT_LIMIT: usize = 64;
@@ -43,7 +45,9 @@ fn attempt(options: &Options, host: &str, report: &mut Report) -> Result<(), Err
         connect(options, host).map_err(|error| Error::Io("unable to connect to server", error))?;
     let mut parameters = options.parameters.clone();
     if parameters.udp && !options.has_length {
-        parameters.length = UDP_BLOCK;
+        // What fits one frame, as far as the control connection knows.
+        let segment = sockets::tcp_mss(&stream).unwrap_or(UDP_BLOCK);
+        parameters.length = segment.clamp(*DATAGRAM.start() as u32, *DATAGRAM.end() as u32);
     }
     if parameters.reverse {
         report.line(&format!("Reverse mode, remote host {host} is sending"));
@@ -220,8 +224,8 @@ impl Client<'_> {
                 let local = socket.local_addr()?;
                 (Link::Udp(socket), local)
             } else {
-                let stream =
-                    TcpStream::connect_timeout(&self.server, self.options.connect_timeout)?;
+                let tuning = self.test.parameters.tuning();
+                let stream = open(self.options, self.server, tuning)?;
                 stream.set_nodelay(self.test.parameters.no_delay)?;
                 // A new socket's buffer has room for it.
                 (&stream).write_all(&self.cookie)?;
@@ -243,7 +247,8 @@ impl Client<'_> {
     /// Makes a UDP stream known to the server.
     fn greet(&self) -> io::Result<UdpSocket> {
         let any: IpAddr = if self.server.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
-        let socket = UdpSocket::bind((any, 0))?;
+        let socket = UdpSocket::bind((self.options.bind.unwrap_or(any), 0))?;
+        self.test.parameters.tuning().apply(&socket)?;
         socket.connect(self.server)?;
         socket.send(&HELLO)?;
         let end = Instant::now() + ANSWER_TIME;
@@ -276,10 +281,21 @@ fn connect(options: &Options, host: &str) -> io::Result<(TcpStream, SocketAddr)>
             Some(Family::V6) if !address.is_ipv6() => continue,
             _ => {}
         }
-        match TcpStream::connect_timeout(&address, options.connect_timeout) {
+        match open(options, address, Tuning::default()) {
             Ok(stream) => return Ok((stream, address)),
             Err(error) => failure = error,
         }
     }
     Err(failure)
+}
+
+/// Connects to a server, from the address wanted.
+fn open(options: &Options, server: SocketAddr, tuning: Tuning) -> io::Result<TcpStream> {
+    let socket = Socket::stream(&server)?;
+    tuning.apply(&socket)?;
+    if let Some(address) = options.bind {
+        socket.bind(SocketAddr::new(address, 0))?;
+    }
+    socket.connect_timeout(server, options.connect_timeout)?;
+    Ok(socket.into())
 }

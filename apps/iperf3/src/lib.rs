@@ -18,6 +18,7 @@ mod results;
 mod server;
 mod stream;
 mod test;
+mod tuning;
 mod units;
 
 pub use error::{Error, Peer};

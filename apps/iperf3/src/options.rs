@@ -22,7 +22,7 @@ Usage: iperf3 -s|-c HOST [OPTIONS]      an appliance is a server unless told oth
   -s, --server              serve
   -c, --client HOST         test with this server
   -p, --port N              the server's port [5201]
-  -B, --bind IP             listen at this address
+  -B, --bind IP             listen at this address, or connect from it
   -4, -6                    only IPv4, only IPv6
   -i, --interval S          seconds between reports, 0 for none [1]
   -f, --format k|m|g|t|K|M|G|T

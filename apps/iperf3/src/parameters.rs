@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, code};
+use crate::tuning::Tuning;
 
 /// Most streams in a direction [iperf.h: MAX_STREAMS].
 pub(crate) const STREAM_LIMIT: u32 = 128;
@@ -219,6 +220,11 @@ impl Parameters {
             return refuse(code::PARAMETERS, "reverse and bidirectional at once");
         }
         Ok(parameters)
+    }
+
+    /// What is to be set on the streams' sockets. A datagram has no segments.
+    pub(crate) fn tuning(&self) -> Tuning {
+        Tuning { mss: self.mss.filter(|_| !self.udp), window: self.window }
     }
 
     /// Streams in all.

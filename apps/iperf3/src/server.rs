@@ -8,17 +8,21 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use reactor::{Event, Poller};
+use sockets::Socket;
 
 use crate::control::{COOKIE, Control, Cookie, State};
-use crate::error::Peer;
+use crate::error::{Error, Peer};
 use crate::options::Options;
 use crate::report::{Format, Report, shown};
+use crate::tuning::Tuning;
 use session::{Session, Step};
 
 /// Events fetched at a time.
 const EVENT_LIMIT: usize = 64;
 /// Connections that haven't said yet what they are; all streams of the largest test fit.
 const WAITING_LIMIT: usize = 512;
+/// Connections that may wait to be accepted.
+const BACKLOG: usize = 128;
 /// How long a connection may take to say what it is.
 const COOKIE_TIME: Duration = Duration::from_secs(5);
 /// How long to wait before trying again to accept what there was no room for.
@@ -36,6 +40,9 @@ pub struct Server {
     settings: Settings,
     one_off: bool,
     poller: Poller,
+    addresses: Vec<IpAddr>,
+    /// The listeners are made for one test.
+    tuned: bool,
     listeners: Vec<Listener>,
     /// In the order in which they were accepted.
     waiting: VecDeque<Waiting>,
@@ -73,26 +80,8 @@ struct Waiting {
 impl Server {
     /// Binds the sockets.
     pub fn bind(options: &Options) -> io::Result<Server> {
-        let poller = Poller::new(EVENT_LIMIT)?;
-        let mut listeners = Vec::new();
-        let mut failure = None;
-        for address in options.listen_on() {
-            let address = SocketAddr::new(address, options.port);
-            let bound = TcpListener::bind(address).and_then(|socket| {
-                socket.set_nonblocking(true)?;
-                poller.add(&socket, FIRST_LISTENER + listeners.len())?;
-                Ok(socket)
-            });
-            match bound {
-                Ok(socket) => listeners.push(Listener { socket, ready: true }),
-                // `::` takes IPv4 along on most systems, and then `0.0.0.0` is in use.
-                Err(error) => failure = Some(error),
-            }
-        }
-        if listeners.is_empty() {
-            return Err(failure.unwrap_or_else(|| ErrorKind::AddrNotAvailable.into()));
-        }
-        Ok(Server {
+        let mut server = Server {
+            addresses: options.listen_on(),
             settings: Settings {
                 port: options.port,
                 format: options.format,
@@ -100,14 +89,41 @@ impl Server {
                 receive_timeout: options.receive_timeout,
             },
             one_off: options.one_off,
-            poller,
-            listeners,
+            poller: Poller::new(EVENT_LIMIT)?,
+            listeners: Vec::new(),
+            tuned: false,
             waiting: VecDeque::new(),
             next_key: FIRST_WAITING,
             session: None,
             outcome: None,
             tests: 0,
-        })
+        };
+        server.listen(Tuning::default())?;
+        Ok(server)
+    }
+
+    /// Listens anew. A listener's connections have what was set on it, some of it only if that was before it listened.
+    fn listen(&mut self, tuning: Tuning) -> io::Result<()> {
+        for listener in self.listeners.drain(..) {
+            // It is closed next.
+            let _ = self.poller.remove(&listener.socket);
+        }
+        self.tuned = !tuning.is_plain();
+        let mut failure = None;
+        for &address in &self.addresses {
+            match listen(SocketAddr::new(address, self.settings.port), tuning) {
+                Ok(socket) => {
+                    self.poller.add(&socket, FIRST_LISTENER + self.listeners.len())?;
+                    self.listeners.push(Listener { socket, ready: true });
+                }
+                // `::` takes IPv4 along on most systems, and then `0.0.0.0` is in use.
+                Err(error) => failure = Some(error),
+            }
+        }
+        match failure {
+            Some(error) if self.listeners.is_empty() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Where it listens.
@@ -132,7 +148,7 @@ impl Server {
                 self.accept(index, now);
             }
             // First, as its end makes room for those who come.
-            busy = self.advance(now);
+            busy = self.advance(now)?;
             self.greet(now);
             if let Some(good) = self.outcome.filter(|_| self.one_off) {
                 return Ok(good);
@@ -141,11 +157,20 @@ impl Server {
     }
 
     /// The test goes on. True: it wants to at once.
-    fn advance(&mut self, now: Instant) -> bool {
-        let Some(session) = &mut self.session else { return false };
+    fn advance(&mut self, now: Instant) -> io::Result<bool> {
+        let Some(session) = &mut self.session else { return Ok(false) };
         match session.step(&self.poller, now) {
-            Ok(Step::Wait) => return false,
-            Ok(Step::Again) => return true,
+            Ok(Step::Wait) => return Ok(false),
+            Ok(Step::Again) => return Ok(true),
+            Ok(Step::Listen(tuning)) => match self.listen(tuning) {
+                Ok(()) => return Ok(true),
+                Err(error) => {
+                    if let Some(session) = &mut self.session {
+                        session.fail(Error::Io("unable to listen for streams", error));
+                    }
+                    self.outcome = Some(false);
+                }
+            },
             Ok(Step::Over) => self.outcome = Some(true),
             Err(error) => {
                 session.fail(error);
@@ -153,8 +178,11 @@ impl Server {
             }
         }
         self.session = None;
+        if self.tuned || self.listeners.is_empty() {
+            self.listen(Tuning::default())?;
+        }
         self.announce();
-        false
+        Ok(false)
     }
 
     fn announce(&mut self) {
@@ -302,4 +330,16 @@ impl Waiting {
 fn deny(mut stream: &TcpStream) {
     // A new socket's buffer has room for it.
     let _ = stream.write(&[State::AccessDenied as i8 as u8]);
+}
+
+fn listen(address: SocketAddr, tuning: Tuning) -> io::Result<TcpListener> {
+    let socket = Socket::stream(&address)?;
+    // As `std` does: connections of earlier tests may still be closing.
+    socket.set_reuse_address(true)?;
+    tuning.apply(&socket)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)?;
+    let socket = TcpListener::from(socket);
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }

@@ -32,7 +32,7 @@ mod show;
 mod socket;
 
 pub use crate::address::{from_c, to_c};
-pub use options::{get_option, set_option};
+pub use options::{TCP_MAXSEG, get_option, set_option};
 pub use resolve::resolve;
 pub use show::{
     set_features, set_private_flag, set_wake_on_lan, show_addresses, show_counters, show_driver,
@@ -40,8 +40,8 @@ pub use show::{
     show_sockets, show_statistics,
 };
 pub use socket::{
-    Socket, accept, available, bind, connect, listen, local_address, open, peer_address, poll_bits,
-    receive, receive_from, send, send_to, send_vectored, shutdown,
+    Socket, accept, available, bind, connect, connect_within, listen, local_address, open,
+    peer_address, poll_bits, receive, receive_from, send, send_to, send_vectored, shutdown,
 };
 
 /// While frames are left over after a turn, the next comes after this long at the latest, in nanoseconds: the

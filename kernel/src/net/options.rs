@@ -18,6 +18,9 @@ use crate::descriptor::Errno;
 /// Longest option value here: `timeval` and `ipv6_mreq`.
 const VALUE: usize = 32;
 
+/// The largest segment. Linux's number for it; the ABI has none.
+pub const TCP_MAXSEG: i32 = 2;
+
 /// A value as the ABI lays it out.
 pub struct Value {
     bytes: [u8; VALUE],
@@ -100,6 +103,9 @@ pub fn set_option(socket: &Socket, level: i32, name: i32, value: &[u8]) -> Resul
             SocketOption::Linger(flag(value)?.then(|| Duration::from_secs(seconds)))
         }
         (IPPROTO_TCP, TCP_NODELAY) => SocketOption::NoDelay(flag(value)?),
+        (IPPROTO_TCP, TCP_MAXSEG) => {
+            SocketOption::MaxSegment(u16::try_from(int(value)?).map_err(|_| EINVAL)?)
+        }
         (IPPROTO_IP, IP_TTL) => SocketOption::Ttl(hops(value)?),
         (IPPROTO_IP, IP_MULTICAST_TTL) => SocketOption::MulticastTtl(hops(value)?),
         (IPPROTO_IP, IP_MULTICAST_LOOP) | (IPPROTO_IPV6, IPV6_MULTICAST_LOOP) => {
@@ -150,6 +156,7 @@ pub fn get_option(socket: &Socket, level: i32, name: i32) -> Result<Value, Errno
         (SOL_SOCKET, SO_RCVBUF) => SocketOptionName::ReceiveBuffer,
         (SOL_SOCKET, SO_LINGER) => SocketOptionName::Linger,
         (IPPROTO_TCP, TCP_NODELAY) => SocketOptionName::NoDelay,
+        (IPPROTO_TCP, TCP_MAXSEG) => SocketOptionName::MaxSegment,
         (IPPROTO_IP, IP_TTL) => SocketOptionName::Ttl,
         (IPPROTO_IP, IP_MULTICAST_TTL) => SocketOptionName::MulticastTtl,
         (IPPROTO_IP, IP_MULTICAST_LOOP) | (IPPROTO_IPV6, IPV6_MULTICAST_LOOP) => {
@@ -170,6 +177,7 @@ pub fn get_option(socket: &Socket, level: i32, name: i32) -> Result<Value, Errno
         | SocketOption::HopLimit(n)
         | SocketOption::MulticastTtl(n)
         | SocketOption::KeepCount(n) => Value::int(i32::from(n)),
+        SocketOption::MaxSegment(octets) => Value::int(octets.into()),
         SocketOption::ReceiveBuffer(n) | SocketOption::SendBuffer(n) => {
             Value::int(n.min(i32::MAX as usize) as i32)
         }

@@ -130,6 +130,16 @@ pub fn connect(
     socket: &Socket,
     address: SocketAddr,
 ) -> Result<(), Errno> {
+    connect_within(description, socket, address, socket.send_timeout.get())
+}
+
+/// The same; EINPROGRESS after `timeout` nanoseconds, if that is not 0.
+pub fn connect_within(
+    description: &Description,
+    socket: &Socket,
+    address: SocketAddr,
+    timeout: u64,
+) -> Result<(), Errno> {
     match with_stack(|stack, now| stack.connect(socket.id, address, now)) {
         Err(Error::InProgress | Error::WouldBlock) => {}
         result => return result.map_err(errno),
@@ -137,7 +147,6 @@ pub fn connect(
     if description.nonblocking.get() {
         return Err(EINPROGRESS);
     }
-    let timeout = socket.send_timeout.get();
     let deadline = (timeout != 0).then(|| time::deadline_after(timeout));
     loop {
         if let Some(error) = look(|stack| stack.take_error(socket.id)) {

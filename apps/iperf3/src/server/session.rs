@@ -15,6 +15,7 @@ use crate::report::Report;
 use crate::results::Results;
 use crate::stream::{Link, Next, Stream};
 use crate::test::Test;
+use crate::tuning::Tuning;
 
 /// How long the client may take for each step before and after the test.
 const STEP_TIME: Duration = Duration::from_secs(30);
@@ -39,6 +40,8 @@ pub(super) struct Session {
 
 enum Phase {
     Parameters,
+    /// Everything is there to take the streams.
+    Ready(Test),
     Streams(Test),
     Running(Test),
     /// The test is over; the client's results come, and what was under way.
@@ -52,6 +55,8 @@ pub(super) enum Step {
     Wait,
     /// A turn at once.
     Again,
+    /// Listeners with this set, and a turn.
+    Listen(Tuning),
     /// Nothing: it is over.
     Over,
 }
@@ -151,6 +156,7 @@ impl Session {
         self.control.flush()?;
         let step = match self.phase {
             Phase::Parameters => self.negotiate(poller, now),
+            Phase::Ready(_) => self.invite(),
             Phase::Streams(_) => self.gather(now),
             Phase::Running(_) => self.run(now),
             Phase::Results(..) => self.conclude(now),
@@ -182,21 +188,28 @@ impl Session {
             self.report
                 .line(&format!("the client asks for {name}, which is not supported here: ignored"));
         }
-        let is_udp = parameters.udp;
+        let (is_udp, tuning) = (parameters.udp, parameters.tuning());
         let mut test = Test::new(parameters, Peer::Server, self.settings.interval, now);
         if is_udp {
-            let socket = self.datagram_socket(poller);
+            let socket = self.datagram_socket(poller, tuning);
             test.socket =
                 Some(socket.map_err(|error| Error::Io("unable to listen for UDP", error))?);
         }
-        self.phase = Phase::Streams(test);
+        self.phase = Phase::Ready(test);
         self.limit = Some(now + STEP_TIME);
+        Ok(if is_udp || tuning.is_plain() { Step::Again } else { Step::Listen(tuning) })
+    }
+
+    fn invite(&mut self) -> Result<Step, Error> {
+        if let Phase::Ready(test) = std::mem::replace(&mut self.phase, Phase::Farewell) {
+            self.phase = Phase::Streams(test);
+        }
         self.control.send(State::CreateStreams)?;
         Ok(Step::Again)
     }
 
     /// One socket for all UDP streams, at the address the client has called.
-    fn datagram_socket(&self, poller: &Poller) -> io::Result<UdpSocket> {
+    fn datagram_socket(&self, poller: &Poller, tuning: Tuning) -> io::Result<UdpSocket> {
         let local = self.control.stream().local_addr()?;
         let address = match local.ip().to_canonical() {
             // It may need its scope.
@@ -208,6 +221,7 @@ impl Session {
             mapped => SocketAddr::new(mapped, self.settings.port),
         };
         let socket = UdpSocket::bind(address)?;
+        tuning.apply(&socket)?;
         socket.set_nonblocking(true)?;
         poller.add(&socket, SHARED)?;
         Ok(socket)
