@@ -5,10 +5,12 @@
 
 mod guests;
 mod report;
+mod rhine;
 mod rows;
 
 pub use guests::{Guest, Options, measure};
 pub use report::{Measured, report};
+pub use rhine::{rhine, with_rhine};
 pub use rows::{ROWS, Row, row};
 
 use serde::Deserialize;

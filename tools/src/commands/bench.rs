@@ -6,14 +6,16 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use trireme_tools::arch::Arch;
-use trireme_tools::bench::{Guest, Measurement, Options, ROWS, Row, measure, report, row};
+use trireme_tools::bench::{
+    Guest, Measurement, Options, ROWS, Row, measure, report, rhine, row, with_rhine,
+};
 use trireme_tools::setup::{self, Need};
 use trireme_tools::workspace::{output, root};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// One row: tx, tx-csum, rx, udp, http, http-idle, http-close, boot, idle, ram, size; all of them if left out, and the
-    /// result then goes to docs/measurements.md too
+    /// One row: tx, tx-csum, rx, udp, http, http-idle, http-close, boot, idle, ram, size; or rhine, the section on VIA Rhine;
+    /// everything if left out. The section, and everything, go to docs/measurements.md too
     name: Option<String>,
     /// The architecture; every one if left out
     #[arg(long)]
@@ -30,11 +32,22 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
+    let file = root().join("docs/measurements.md");
+    if arguments.name.as_deref() == Some("rhine") {
+        setup::ensure(&[Need::Image, Need::Qemu, Need::Bench])?;
+        let section = rhine(arguments.repeat, &when()?)?;
+        println!("{section}");
+        fs::write(&file, with_rhine(&fs::read_to_string(&file)?, &section))?;
+        println!("written to {}", file.display());
+        return Ok(ExitCode::SUCCESS);
+    }
     let rows: Vec<Row> = match &arguments.name {
         None => ROWS.to_vec(),
         Some(name) => match row(name) {
             Some(row) => vec![*row],
-            None => bail!("no row {name}; there are: {}", ROWS.map(|r| r.name).join(", ")),
+            None => {
+                bail!("no row {name}; there are: {}, rhine", ROWS.map(|r| r.name).join(", "))
+            }
         },
     };
     setup::ensure(&[Need::Image, Need::Qemu, Need::Bench])?;
@@ -46,8 +59,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
         whole.push_str(&format!("\n## {}\n\n{text}", arch.name()));
     }
     if arguments.name.is_none() && arguments.arch.is_none() && !arguments.no_linux {
-        let file = root().join("docs/measurements.md");
-        fs::write(&file, format!("{}{whole}", heading()?))?;
+        let section = rhine(arguments.repeat, &when()?)?;
+        println!("\n{section}");
+        fs::write(&file, with_rhine(&format!("{}{whole}", heading()?), &section))?;
         println!("written to {}", file.display());
     }
     Ok(ExitCode::SUCCESS)
@@ -92,7 +106,8 @@ fn architecture(rows: &[Row], options: &Options, with_linux: bool) -> Result<Str
     Ok(report(options.arch, &rows))
 }
 
-fn heading() -> Result<String> {
+/// Date, commit and QEMU.
+fn when() -> Result<String> {
     let date = output(Command::new("date").arg("+%Y-%m-%d"))?;
     let program = setup::qemu::program(Arch::X86_64)?;
     let qemu = setup::qemu::version(&program)?;
@@ -100,11 +115,18 @@ fn heading() -> Result<String> {
         output(Command::new("git").current_dir(root()).args(["rev-parse", "--short", "HEAD"]))
             .context("the measured commit has no name")?;
     Ok(format!(
-        "# Measurements\n\nWritten by `./run.sh bench` on {} at commit {}, QEMU {qemu} (TCG, one vCPU, `-icount shift=0`). Executed \
+        "{} at commit {}, QEMU {qemu} (TCG, one vCPU, `-icount shift=0`)",
+        date.trim(),
+        commit.trim()
+    ))
+}
+
+fn heading() -> Result<String> {
+    Ok(format!(
+        "# Measurements\n\nWritten by `./run.sh bench` on {}. Executed \
          guest instructions, counted by tools/bench/insncount.c; medians. aarch64: `virt`, cortex-a57; x86_64: `q35`, \
          qemu64 with rdrand, where string instructions (copies) are not in the count. virtio-net on a TAP for both guests, the \
          same host, the same run. The method is in tools/bench/README.md.\n",
-        date.trim(),
-        commit.trim(),
+        when()?,
     ))
 }
