@@ -9,6 +9,7 @@ pub mod capture;
 pub mod files;
 pub mod guest;
 pub mod images;
+pub mod iperf3;
 pub mod network;
 pub mod program;
 pub mod relay;

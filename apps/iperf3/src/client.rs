@@ -26,6 +26,11 @@ const STEP_TIME: Duration = Duration::from_secs(30);
 /// data.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
+/// There is no way to the server. On an appliance `std` has no name for it.
+const ENETUNREACH: i32 = 101;
+/// Between two attempts to reach a server for which there is no way yet.
+const RETRY: Duration = Duration::from_millis(100);
+
 const CONTROL: usize = 0;
 const FIRST_STREAM: usize = 1;
 
@@ -272,8 +277,26 @@ impl Client<'_> {
     }
 }
 
-/// Connects to the first address of the host that answers.
+/// Connects to the server. An appliance's program starts before the machine has all its addresses, and is patient.
 fn connect(options: &Options, host: &str) -> io::Result<(TcpStream, SocketAddr)> {
+    let end = Instant::now() + options.connect_timeout;
+    loop {
+        match connect_once(options, host) {
+            Err(error)
+                if cfg!(target_os = "hermit")
+                    && (error.raw_os_error() == Some(ENETUNREACH)
+                        || error.kind() == ErrorKind::AddrNotAvailable)
+                    && Instant::now() < end =>
+            {
+                std::thread::sleep(RETRY);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Connects to the first address of the host that answers.
+fn connect_once(options: &Options, host: &str) -> io::Result<(TcpStream, SocketAddr)> {
     let mut failure = io::Error::new(ErrorKind::NotFound, format!("{host} has no such address"));
     for address in (host, options.port).to_socket_addrs()? {
         match options.family {

@@ -113,6 +113,8 @@ impl Server {
         for &address in &self.addresses {
             match listen(SocketAddr::new(address, self.settings.port), tuning) {
                 Ok(socket) => {
+                    // Port 0 has become another, and the streams come to the same.
+                    self.settings.port = socket.local_addr()?.port();
                     self.poller.add(&socket, FIRST_LISTENER + self.listeners.len())?;
                     self.listeners.push(Listener { socket, ready: true });
                 }
@@ -267,7 +269,8 @@ impl Server {
                 at += 1;
                 continue;
             }
-            if matches!(said, Said::Cookie) && held == Some(waiting.peer.ip()) {
+            let is_behind = self.session.is_some() && held == Some(waiting.peer.ip());
+            if matches!(said, Said::Cookie) && is_behind {
                 at += 1;
                 continue;
             }

@@ -5,6 +5,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use crate::cpu::Cpu;
+use crate::datagram::{ANSWER, HELLO};
 use crate::error::Peer;
 use crate::parameters::{Parameters, TCP_BLOCK};
 use crate::results::{Results, StreamResults};
@@ -176,7 +177,11 @@ impl Test {
                 Ok((length, peer)) => {
                     // Streams are few, and most often there is one.
                     let stream = self.streams.iter_mut().find(|stream| stream.remote == peer);
-                    if let Some(stream) = stream.filter(|stream| !stream.is_sender) {
+                    let Some(stream) = stream else { continue };
+                    if length == HELLO.len() {
+                        // Again: our answer was lost.
+                        let _ = socket.send_to(&ANSWER, peer);
+                    } else if !stream.is_sender {
                         let wide = self.parameters.wide_counters;
                         stream.note(&self.input[..length], wide, self.epoch);
                     }
