@@ -48,6 +48,11 @@ impl OnBoard {
         let mut machine = Machine::new(arch, Path::new(""));
         machine.firmware = Some(firmware(arch));
         machine.disk = Some(self.package.card.clone());
+        if arch == Arch::X86_64 {
+            // Debian's U-Boot knows this chipset, and lies itself at the top of 128 MiB, where its script would go.
+            machine.machine = Some("pc".to_owned());
+            machine.memory = 256;
+        }
         machine.network = Network::User(vec!["8080:80".parse().expect("two ports")]);
         machine
     }
@@ -66,8 +71,8 @@ impl OnBoard {
 
 /// Makes the files of one application in `folder`.
 pub fn make(board: &Board, app: &str, append: &str, key: Option<&Key>, folder: &Path) -> Package {
-    let kernel = image(app, arch(board)).boot;
-    package(board, app, &kernel, append, key, folder).unwrap_or_else(|e| panic!("{e:#}"))
+    let image = image(app, arch(board));
+    package(board, app, &image, append, key, folder).unwrap_or_else(|e| panic!("{e:#}"))
 }
 
 fn arch(board: &Board) -> Arch {
@@ -77,10 +82,11 @@ fn arch(board: &Board) -> Arch {
     }
 }
 
-/// Debian's U-Boot for QEMU's machine.
+/// Debian's U-Boot for QEMU's machine. Of the two for PCs the 32-bit one: the other has its stack and its interrupt table
+/// above 1 MiB, where every bzImage goes, and resets.
 fn firmware(arch: Arch) -> PathBuf {
     PathBuf::from("/usr/lib/u-boot").join(match arch {
-        Arch::X86_64 => "qemu-x86_64/u-boot.rom",
+        Arch::X86_64 => "qemu-x86/u-boot.rom",
         Arch::Aarch64 => "qemu_arm64/u-boot.bin",
     })
 }

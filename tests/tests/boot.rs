@@ -72,7 +72,7 @@ fn memory_functions_are_right(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch)
 #[test]
 fn image_larger_than_memory_says_so() {
     let mut machine = machine("httpd", Arch::X86_64);
-    machine.memory = 3;
+    machine.memory = 2;
     let mut guest = Guest::boot(&machine);
     assert_eq!(guest.exit_status(LIMIT), 101);
     assert!(guest.console().contains("too little memory"), "{}", guest.console());

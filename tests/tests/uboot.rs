@@ -1,25 +1,30 @@
 //! Images as a board gets them: from a card, by TFTP, as `Image` and as FIT, through Debian's U-Boot, until curl is
 //! answered.
 
+use rstest::rstest;
 use trireme_tests::board::{LIMIT, OnBoard, answers};
 use trireme_tests::guest::Guest;
-use trireme_tools::qemu::Network;
+use trireme_tests::program::succeed;
+use trireme_tools::arch::Arch;
+use trireme_tools::qemu::{Machine, Network};
 
 /// U-Boot has taken 10.0.2.15, where the forwarded port leads, from QEMU's DHCP server for itself; an appliance that
 /// asks too gets the next.
 const ADDRESS: &str = "ip=10.0.2.15::10.0.2.2:255.255.255.0";
 
-#[test]
-fn sd_card_boots_by_itself() {
-    let board = OnBoard::new("qemu-arm64", "httpd", "hostname=card", None);
+#[rstest]
+fn sd_card_boots_by_itself(#[values("qemu-arm64", "qemu-x86_64")] board: &str) {
+    let board = OnBoard::new(board, "httpd", "hostname=card", None);
     let mut guest = Guest::boot(&board.machine());
     answers(&mut guest);
     assert!(guest.console().contains("booting slot a"));
 }
 
-#[test]
-fn image_from_the_card_boots_as_the_instructions_say() {
-    let board = OnBoard::new("qemu-arm64", "httpd", "", None);
+#[rstest]
+fn kernel_from_the_card_boots_as_the_instructions_say(
+    #[values("qemu-arm64", "qemu-x86_64")] board: &str,
+) {
+    let board = OnBoard::new(board, "httpd", "", None);
     let mut guest = Guest::boot(&board.machine());
     guest.stop_uboot(LIMIT);
     board.follow(&mut guest, "without a FIT", "");
@@ -27,9 +32,9 @@ fn image_from_the_card_boots_as_the_instructions_say() {
     assert!(!guest.console().contains("FIT Image"));
 }
 
-#[test]
-fn fit_from_tftp_boots_as_the_instructions_say() {
-    let board = OnBoard::new("qemu-arm64", "httpd", ADDRESS, None);
+#[rstest]
+fn fit_from_tftp_boots_as_the_instructions_say(#[values("qemu-arm64", "qemu-x86_64")] board: &str) {
+    let board = OnBoard::new(board, "httpd", ADDRESS, None);
     let mut machine = board.machine();
     machine.disk = None;
     let tftp = board.package.tftp.display();
@@ -51,4 +56,52 @@ fn machine_with_nothing_but_a_tftp_server_boots_by_itself() {
     let mut guest = Guest::boot(&machine);
     answers(&mut guest);
     assert!(guest.console().contains("boot.scr.uimg"));
+}
+
+#[rstest]
+fn bzimage_boots_by_qemus_real_mode_loader(#[values("pc", "q35")] kind: &str) {
+    let board = OnBoard::new("qemu-x86_64", "httpd", "", None);
+    let mut machine = Machine::new(Arch::X86_64, &board.package.kernel);
+    machine.machine = Some(kind.to_owned());
+    machine.network = Network::User(vec!["8080:80".parse().expect("two ports")]);
+    machine.append = "hostname=protocol frobnicate=1".to_owned();
+    let mut guest = Guest::boot(&machine);
+    answers(&mut guest);
+    assert!(guest.console().contains("frobnicate"), "the boot arguments did not arrive");
+}
+
+/// The PC's own BIOS boots `file` by iPXE, which is in the ROM of a second card.
+fn network_boot(board: &OnBoard, file: &str) -> Guest {
+    let mut machine = board.machine();
+    machine.disk = None;
+    machine.firmware = Some("bios-256k.bin".into());
+    let tftp = board.package.tftp.display();
+    let netdev = format!("user,id=boot,tftp={tftp},bootfile={file}");
+    machine.extra =
+        ["-netdev", &netdev, "-device", "e1000,netdev=boot,bootindex=0"].map(Into::into).into();
+    Guest::boot(&machine)
+}
+
+#[test]
+fn bzimage_boots_by_ipxe() {
+    let board = OnBoard::new("qemu-x86_64", "httpd", "", None);
+    answers(&mut network_boot(&board, "boot.ipxe"));
+}
+
+#[test]
+fn bzimage_boots_by_grub() {
+    let board = OnBoard::new("qemu-x86_64", "httpd", "", None);
+    // What a menu entry says, as the whole of a GRUB that is itself booted from the network.
+    let entry = std::fs::read_to_string(board.package.folder.join("grub.cfg")).unwrap();
+    let linux = entry.lines().find(|line| line.contains("linux ")).expect("an entry");
+    let (early, core) = (board.scratch.file("early.cfg"), board.package.tftp.join("grub.0"));
+    std::fs::write(
+        &early,
+        format!("{}\nboot\n", linux.replace("/boot/trireme", "(pxe)/httpd.bzImage")),
+    )
+    .unwrap();
+    let paths = [core.to_str().unwrap(), early.to_str().unwrap()];
+    let options = ["-O", "i386-pc-pxe", "-p", "(pxe)/", "-o", paths[0], "-c", paths[1]];
+    succeed("grub-mkimage", &[&options[..], &["pxe", "tftp", "linux", "boot"]].concat(), LIMIT);
+    answers(&mut network_boot(&board, "grub.0"));
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use object::elf::{FileHeader64, PF_X, PT_LOAD, PT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, Object, ObjectSymbol};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 
 use crate::arch::Arch;
 
@@ -104,6 +104,20 @@ pub fn arm64_image(elf: &[u8]) -> Result<Vec<u8>> {
         "the linked image does not begin with an arm64 Image header"
     );
     Ok(image)
+}
+
+/// The Linux/x86 boot image (`bzImage`) of an ELF file in its two parts: the setup sectors with the header, and what
+/// is loaded at 1 MiB. [Linux, Documentation/arch/x86/boot.rst]
+pub fn bzimage(elf: &[u8]) -> Result<(Vec<u8>, Vec<u8>)> {
+    let file = object::File::parse(elf).context("not an ELF file")?;
+    let setup = file.section_by_name(".setup").context("the linked image has no setup sectors")?;
+    let setup = setup.data()?.to_vec();
+    ensure!(
+        setup.get(0x202..0x206) == Some(b"HdrS")
+            && setup.len() == 512 * (usize::from(setup[0x1f1]) + 1),
+        "the setup sectors do not begin with a bzImage header"
+    );
+    Ok((setup, flattened(elf)?))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub fn instructions(board: &Board, package: &Package, append: &str) -> String {
     let (file, boot) = (format!("{:#x}", board.load.file), boot_command(board));
     let arguments = set_arguments(board, append);
     let disk = format!("load {} {}:1", board.disk.interface, board.disk.device);
-    let scan = board.disk.scan.iter().map(|scan| format!("{AT_UBOOT}{scan}\n")).collect::<String>();
+    let scan = board.scan.iter().map(|scan| format!("{AT_UBOOT}{scan}\n")).collect::<String>();
 
     let mut text = format!("{}: {}\n", board.name, board.description);
     let _ = writeln!(text, "console: {}; the page: docs/boards/{}.md\n", board.console, board.name);
@@ -36,7 +36,7 @@ pub fn instructions(board: &Board, package: &Package, append: &str) -> String {
     );
 
     let _ = writeln!(text, "TFTP, from a server of {}:", package.tftp.display());
-    let _ = writeln!(text, "{AT_UBOOT}setenv autoload no; dhcp; setenv serverip SERVER");
+    let _ = writeln!(text, "{scan}{AT_UBOOT}setenv autoload no; dhcp; setenv serverip SERVER");
     let _ = writeln!(text, "{AT_UBOOT}{arguments}");
     let _ = writeln!(text, "{AT_UBOOT}tftpboot {file} {fit}");
     let _ = writeln!(text, "{AT_UBOOT}{boot}\n");

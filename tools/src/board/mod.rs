@@ -61,8 +61,6 @@ pub struct Disk {
     pub interface: String,
     /// Its number.
     pub device: u32,
-    /// A command that finds the disk, if one is needed.
-    pub scan: Option<String>,
 }
 
 /// Where U-Boot keeps its environment in memory-mapped flash: the appliance can then write it too.
@@ -90,6 +88,8 @@ pub struct Board {
     pub console: String,
     /// The device tree: `firmware` if U-Boot passes the board's own, else a source file beside the board's. None on PCs.
     pub tree: Option<String>,
+    /// A U-Boot command that finds disk and network card, if it does not look for them itself.
+    pub scan: Option<String>,
     /// RAM.
     pub memory: Memory,
     /// Addresses.

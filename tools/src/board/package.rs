@@ -7,6 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::{Board, Key, Processor, fit, script, sd, write};
+use crate::elf;
+use crate::image::Image;
 use crate::workspace::output;
 
 /// A part of a FIT.
@@ -40,12 +42,15 @@ pub struct Package {
     pub public_key: Option<PathBuf>,
 }
 
-/// Makes the files for `board` in `folder` of the boot file `kernel` (as [`crate::image::build`] makes it) of the
-/// application `app`. `append` are boot arguments; `key` signs the FIT.
+/// Where a bzImage's setup sectors are loaded by U-Boot, and by boot loaders since there are any. [U-Boot,
+/// arch/x86/lib/zimage.c]
+const SETUP: u64 = 0x9_0000;
+/// Makes the files for `board` in `folder` of the image of the application `app`. `append` are boot arguments; `key`
+/// signs the FIT.
 pub fn package(
     board: &Board,
     app: &str,
-    kernel: &Path,
+    image: &Image,
     append: &str,
     key: Option<&Key>,
     folder: &Path,
@@ -56,25 +61,36 @@ pub fn package(
     );
     let tftp = folder.join("tftp");
     fs::create_dir_all(&tftp).with_context(|| format!("cannot make {}", folder.display()))?;
-    let bytes = fs::read(kernel).with_context(|| kernel.display().to_string())?;
-    let extension = match board.arch {
-        Processor::Aarch64 => "Image",
-        Processor::X86_64 => "bzImage",
-    };
-    let own_kernel = folder.join(format!("{app}.{extension}"));
+    let read = |file: &Path| fs::read(file).with_context(|| file.display().to_string());
+    let part = |role, kind, file: &Path, load| Part { role, kind, file: file.to_owned(), load };
+    let (own_kernel, bytes, mut parts);
+    match board.arch {
+        Processor::Aarch64 => {
+            own_kernel = folder.join(format!("{app}.Image"));
+            bytes = read(&image.boot)?;
+            parts = vec![part("kernel", "kernel", &own_kernel, Some(board.load.kernel))];
+        }
+        Processor::X86_64 => {
+            own_kernel = folder.join(format!("{app}.bzImage"));
+            let (setup, loaded) = elf::bzimage(&read(&image.elf)?)?;
+            // A FIT has the two parts by themselves. [U-Boot, doc/uImage.FIT/x86-fit-boot.txt]
+            let (setup_file, loaded_file) = (folder.join("setup.bin"), folder.join("kernel.bin"));
+            write(&setup_file, &setup)?;
+            write(&loaded_file, &loaded)?;
+            bytes = [setup, loaded].concat();
+            parts = vec![
+                part("kernel", "kernel", &loaded_file, Some(board.load.kernel)),
+                part("setup", "x86_setup", &setup_file, Some(SETUP)),
+            ];
+        }
+    }
     write(&own_kernel, &bytes)?;
-    let mut parts = vec![Part {
-        role: "kernel",
-        kind: "kernel",
-        file: own_kernel.clone(),
-        load: Some(board.load.kernel),
-    }];
     let tree = match board.tree_source() {
         Some(source) => Some(compile_tree(&source, &folder.join(format!("{}.dtb", board.name)))?),
         None => None,
     };
     if let Some(tree) = &tree {
-        parts.push(Part { role: "fdt", kind: "flat_dt", file: tree.clone(), load: None });
+        parts.push(part("fdt", "flat_dt", tree, None));
     }
     let fit = folder.join(format!("{app}.itb"));
     fit::write(board, &format!("{app} for {}", board.name), &parts, key, &fit)?;
@@ -88,7 +104,8 @@ pub fn package(
     let card = folder.join("sd.img");
     let mut on_card = vec![("boot.scr".to_owned(), boot.as_path())];
     on_card.extend(script::SLOTS.map(|slot| (script::slot_file(slot), fit.as_path())));
-    on_card.push((extension.to_owned(), own_kernel.as_path()));
+    let kernel_name = own_kernel.extension().unwrap_or_default().to_string_lossy();
+    on_card.push((kernel_name.into_owned(), own_kernel.as_path()));
     if let Some(tree) = &tree {
         on_card.push(("board.dtb".to_owned(), tree.as_path()));
     }
@@ -96,8 +113,18 @@ pub fn package(
 
     let served = format!("{app}.itb");
     fs::copy(&fit, tftp.join(&served))?;
-    fs::copy(&own_kernel, tftp.join(format!("{app}.{extension}")))?;
+    fs::copy(&own_kernel, tftp.join(own_kernel.file_name().unwrap_or_default()))?;
     compile_script(&script::network(board, append, &served), &tftp.join("boot.scr.uimg"))?;
+    if board.arch == Processor::X86_64 {
+        let file = own_kernel.file_name().unwrap_or_default().to_string_lossy();
+        let ipxe = format!("#!ipxe\nkernel {file} {append}\nboot\n");
+        write(&tftp.join("boot.ipxe"), ipxe.as_bytes())?;
+        let grub = format!(
+            "menuentry 'Trireme: {app}' {{\n\tlinux /boot/trireme {}\n}}\n",
+            grub_words(append)
+        );
+        write(&folder.join("grub.cfg"), grub.as_bytes())?;
+    }
     Ok(Package { folder: folder.to_owned(), fit, kernel: own_kernel, tree, card, tftp, public_key })
 }
 
@@ -113,6 +140,16 @@ fn run_bytes(arch: Processor, kernel: &[u8]) -> Result<u64> {
     let mut number = [0; 8];
     number[..width].copy_from_slice(field);
     Ok(u64::from_le_bytes(number))
+}
+
+/// Words as GRUB's shell has them: one in which a letter means something to it is quoted.
+fn grub_words(arguments: &str) -> String {
+    let plain = |word: &&str| {
+        !word.contains(|c: char| !(c.is_ascii_alphanumeric() || "_-=:.,/[]%@+".contains(c)))
+    };
+    let words = arguments.split(' ').filter(|word| !word.is_empty());
+    let quoted = words.map(|word| if plain(&word) { word.to_owned() } else { format!("'{word}'") });
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 fn compile_tree(source: &Path, blob: &Path) -> Result<PathBuf> {

@@ -84,7 +84,7 @@ fn for_board(board: &Board, app: &App, arguments: &Arguments) -> Result<ExitCode
         app.target_directory.join("trireme").join(format!("{}-{}", app.binary, board.name))
     });
     let append = &arguments.append;
-    let package = board::package(board, &app.binary, &image.boot, append, key.as_ref(), &folder)?;
+    let package = board::package(board, &app.binary, &image, append, key.as_ref(), &folder)?;
     let text = instructions(board, &package, append);
     fs::write(folder.join("commands.txt"), &text)?;
     print!("{text}");

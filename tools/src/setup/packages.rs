@@ -38,6 +38,8 @@ pub(super) const TESTS: &[Wanted] = &[
     ("scapy3", "python3-scapy"),
     ("cpio", "cpio"),
     ("/usr/lib/u-boot/qemu_arm64/u-boot.bin", "u-boot-qemu"),
+    ("grub-mkimage", "grub-common"),
+    ("/usr/lib/grub/i386-pc/pxe.mod", "grub-pc-bin"),
 ];
 
 /// For the Linux guest that benches compare with, and for QEMU's counter plugin.

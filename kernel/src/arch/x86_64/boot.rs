@@ -1,13 +1,15 @@
-//! From the PVH entry to the common code: memory map, page tables, tables of descriptors.
+//! From the entry to the common code: memory map, page tables, tables of descriptors.
 
 use core::cell::UnsafeCell;
 use core::ops::Range;
 
+use super::linux::{self, BootParameters, Region};
 use super::{apic, clock, console, descriptors, paging};
 use crate::boot::{BootInformation, Image, give_up};
 use crate::memory;
 
 core::arch::global_asm!(include_str!("boot.s"), main = sym main);
+core::arch::global_asm!(include_str!("setup.s"));
 
 /// `struct hvm_start_info` of Xen's public header `arch-x86/hvm/start_info.h`, version 1.
 #[repr(C)]
@@ -35,7 +37,6 @@ struct Module {
 
 /// `struct hvm_memmap_table_entry`; types are those of the E820 map.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
 struct MapEntry {
     address: u64,
     size: u64,
@@ -43,7 +44,9 @@ struct MapEntry {
     reserved: u32,
 }
 
-/// What the loader leaves in ebx points at this.
+/// The protocols' numbers in `boot.s`.
+const PVH: u32 = 0;
+/// What a PVH loader leaves in ebx points at this.
 const MAGIC: u32 = 0x336e_c578;
 /// Memory map entries looked at; PCs have some twenty.
 const MAP_ENTRIES: usize = 64;
@@ -86,23 +89,74 @@ fn copy_command_line(address: usize) -> &'static str {
     }
 }
 
-extern "C" fn main(start_info: usize) -> ! {
+/// What the loader said, whichever protocol it speaks.
+struct Loaded {
+    /// Physical address of the boot arguments; 0 if there are none.
+    command_line: u64,
+    initrd: Option<Range<usize>>,
+    /// Copied, because loaders like to put it into the page that will be the unmapped null page. Entries beyond what
+    /// there is room for are left out: that RAM is not used.
+    map: [Region; MAP_ENTRIES],
+    map_entries: usize,
+}
+
+impl Loaded {
+    fn new(
+        command_line: u64,
+        initrd: Option<Range<usize>>,
+        map: impl Iterator<Item = Region>,
+    ) -> Loaded {
+        let mut loaded =
+            Loaded { command_line, initrd, map: [Region::default(); MAP_ENTRIES], map_entries: 0 };
+        for (place, region) in loaded.map.iter_mut().zip(map) {
+            *place = region;
+            loaded.map_entries += 1;
+        }
+        loaded
+    }
+
+    fn by_pvh(start_info: usize) -> Loaded {
+        // SAFETY: the PVH protocol: the address is of this structure, and `boot.s` has mapped it.
+        let info = unsafe { &*(start_info as *const StartInfo) };
+        if info.magic != MAGIC || info.version < 1 {
+            give_up(format_args!(
+                "the loader's start info has magic {:#x}, version {}: PVH with a memory map is needed",
+                info.magic, info.version
+            ));
+        }
+        let count = (info.memory_map_entries as usize).min(MAP_ENTRIES);
+        // SAFETY: the protocol says there are at least so many entries; below 1 GiB with every loader known.
+        let map = unsafe { core::slice::from_raw_parts(info.memory_map as *const MapEntry, count) };
+        let map = map.iter().map(|entry| Region {
+            address: entry.address,
+            size: entry.size,
+            kind: entry.kind,
+        });
+        Loaded::new(info.command_line, initrd(info), map)
+    }
+
+    fn by_linux(boot_params: usize) -> Loaded {
+        // SAFETY: the Linux/x86 boot protocol: the address is of a page with this structure, below 1 MiB with every
+        // loader known, and `boot.s` has mapped it.
+        let parameters = BootParameters(unsafe { &*(boot_params as *const [u8; linux::SIZE]) });
+        if !parameters.is_valid() {
+            give_up(format_args!("the loader's boot_params at {boot_params:#x} have no header"));
+        }
+        Loaded::new(parameters.command_line(), parameters.initrd(), parameters.map())
+    }
+}
+
+extern "C" fn main(protocol: u32, handed_over: usize) -> ! {
     console::initialize();
     clock::begin();
     descriptors::initialize();
-    // SAFETY: the PVH protocol: the address is of this structure, and `boot.s` has mapped it.
-    let info = unsafe { &*(start_info as *const StartInfo) };
-    if info.magic != MAGIC || info.version < 1 {
-        give_up(format_args!(
-            "the loader's start info has magic {:#x}, version {}: PVH with a memory map is needed",
-            info.magic, info.version
-        ));
-    }
-    let command_line = copy_command_line(info.command_line as usize);
-    let initrd = initrd(info);
-    // Copied, because loaders like to put it into the page that will be the unmapped null page.
-    let mut copy = [MapEntry::default(); MAP_ENTRIES];
-    let map = memory_map(info, &mut copy);
+    let loaded = match protocol {
+        PVH => Loaded::by_pvh(handed_over),
+        _ => Loaded::by_linux(handed_over),
+    };
+    let command_line = copy_command_line(loaded.command_line as usize);
+    let initrd = loaded.initrd;
+    let map = &loaded.map[..loaded.map_entries];
     let memory_bytes = map.iter().filter(|entry| entry.kind == RAM).map(|entry| entry.size).sum();
 
     let reserved = [0..LOW_MEMORY, pages(Image::whole()), initrd.clone().map_or(0..0, pages)];
@@ -137,15 +191,6 @@ extern "C" fn main(start_info: usize) -> ! {
     })
 }
 
-/// Copies the memory map. Entries beyond what there is room for are left out: that RAM is not used.
-fn memory_map<'a>(info: &StartInfo, copy: &'a mut [MapEntry; MAP_ENTRIES]) -> &'a [MapEntry] {
-    let count = (info.memory_map_entries as usize).min(MAP_ENTRIES);
-    // SAFETY: the protocol says there are at least so many entries; below 1 GiB with every loader known.
-    let map = unsafe { core::slice::from_raw_parts(info.memory_map as *const MapEntry, count) };
-    copy[..count].copy_from_slice(map);
-    &copy[..count]
-}
-
 fn initrd(info: &StartInfo) -> Option<Range<usize>> {
     if info.module_count == 0 || info.modules == 0 {
         return None;
@@ -162,7 +207,7 @@ fn pages(range: Range<usize>) -> Range<usize> {
 }
 
 /// Gives the RAM within `window` to the heap, less what is reserved.
-fn give(map: &[MapEntry], reserved: &[Range<usize>], window: Range<usize>) {
+fn give(map: &[Region], reserved: &[Range<usize>], window: Range<usize>) {
     for entry in map.iter().filter(|entry| entry.kind == RAM) {
         let start = (entry.address as usize).max(window.start).next_multiple_of(memory::PAGE);
         let end = (entry.address.saturating_add(entry.size) as usize).min(window.end)

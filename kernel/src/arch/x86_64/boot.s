@@ -1,6 +1,11 @@
-// Entry by the PVH protocol (Xen's "x86/HVM direct boot ABI"): 32-bit protected mode, paging off, flat
-// segments, ebx = physical address of struct hvm_start_info. Goes to 64-bit mode on a first page table that
-// maps 1 GiB one to one, then to Rust.
+// Entries, each at the place its protocol wants, and from all of them to 64-bit mode on a first page table that
+// maps 1 GiB one to one, then to Rust with the protocol's number and its structure's address.
+//
+// - PVH (Xen's "x86/HVM direct boot ABI"): 32-bit protected mode, paging off, flat segments, ebx = physical address of
+//   struct hvm_start_info. The loader has cleared .bss.
+// - Linux/x86, 32-bit: the same with esi = struct boot_params; the file ends before .bss. First byte of the image.
+// - Linux/x86, 64-bit: long mode, the image mapped one to one, rsi = struct boot_params; 200h bytes further.
+//   [Linux, Documentation/arch/x86/boot.rst]
 
 .section .note.pvh, "a", @note
     .balign 4
@@ -12,11 +17,64 @@
 
 .section .text.boot, "ax"
 .code32
+linux_start:
+    // U-Boot enters the kernel of a FIT here in long mode. These bytes are `inc eax; nop` in 32 bits, `nop` in 64.
+    xor eax, eax
+    .byte 0x40, 0x90
+    test eax, eax
+    jz linux_long
+    cli
+    cld
+    rdtsc
+    mov dword ptr [boot_tsc], eax
+    mov dword ptr [boot_tsc + 4], edx
+linux_clear:
+    mov edi, offset __bss_start
+    mov ecx, offset __image_end
+    sub ecx, edi
+    xor eax, eax
+    rep stosb
+    mov ebx, 1
+    jmp 5f
+
+    .org 0x200
+linux_long:
+.code64
+    // The protocol leaves open which page tables there are. Back to 32 bits, without them, everything is known.
+    cli
+    cld
+    rdtsc
+    mov dword ptr [boot_tsc], eax
+    mov dword ptr [boot_tsc + 4], edx
+    mov rsp, offset __boot_stack_top
+    lgdt [boot_gdt_pointer]
+    push 16
+    mov rax, offset linux_compatible
+    push rax
+    retfq
+.code32
+linux_compatible:
+    mov eax, 24
+    mov ds, eax
+    mov es, eax
+    mov ss, eax
+    mov eax, cr0
+    and eax, 0x7fffffff         // paging off
+    mov cr0, eax
+    mov ecx, 0xc0000080
+    rdmsr
+    and eax, 0xfffffeff         // EFER: LME off
+    wrmsr
+    mov eax, 0x20               // CR4: PAE alone; no five levels, no process contexts
+    mov cr4, eax
+    jmp linux_clear
+
 .global pvh_start
 pvh_start:
     cli
     cld
     mov esi, ebx
+    xor ebx, ebx
     // Time zero.
     rdtsc
     mov dword ptr [boot_tsc], eax
@@ -121,7 +179,8 @@ long_mode:
     mov gs, eax
     fninit
     xor ebp, ebp
-    mov edi, esi
+    mov edi, ebx
+    mov esi, esi                // clears the upper half
     call {main}
     ud2
 
@@ -130,8 +189,10 @@ long_mode:
 boot_gdt:
     .quad 0
     .quad 0x00209a0000000000    // 64-bit code
+    .quad 0x00cf9a000000ffff    // 32-bit code, flat
+    .quad 0x00cf92000000ffff    // data, flat
 boot_gdt_pointer:
-    .short 15
+    .short 31
     .long boot_gdt
     .long 0
 

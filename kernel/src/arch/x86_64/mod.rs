@@ -1,4 +1,5 @@
-//! x86_64: PCs and what QEMU has instead (q35, pc, microvm), entered through PVH.
+//! x86_64: PCs and what QEMU has instead (q35, pc, microvm), entered through PVH or the Linux/x86 boot
+//! protocol.
 
 mod apic;
 mod boot;
@@ -7,6 +8,7 @@ mod console;
 mod context;
 mod descriptors;
 mod entry;
+mod linux;
 mod memory_copy;
 mod paging;
 mod power;
