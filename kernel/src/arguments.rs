@@ -33,6 +33,12 @@ pub struct Arguments<'a> {
     pub rhine_tx: Option<&'a str>,
     /// `rhine.wol=`: `g`, wake the machine for a magic packet, or `d`.
     pub rhine_wol: Option<&'a str>,
+    /// `uboot.slot=`: which of its two slots U-Boot took the image from; for people.
+    pub uboot_slot: Option<&'a str>,
+    /// `uboot.env=ADDRESS:SIZE`: where U-Boot keeps its environment in flash.
+    pub uboot_environment: Option<&'a str>,
+    /// `uboot.good=`: seconds after which the image is marked good.
+    pub uboot_good: Option<u32>,
     /// Words not understood, values that do not parse among them.
     pub unknown: Vec<&'a str>,
 }
@@ -74,6 +80,12 @@ impl<'a> Arguments<'a> {
             "console" => self.console = Some(value),
             "rhine.wol" => self.rhine_wol = Some(value),
             "rhine.tx-checksumming" => self.rhine_tx = Some(value),
+            "uboot.slot" => self.uboot_slot = Some(value),
+            "uboot.env" => self.uboot_environment = Some(value),
+            "uboot.good" => match value.parse() {
+                Ok(seconds) => self.uboot_good = Some(seconds),
+                Err(_) => return false,
+            },
             "virtio_mmio.device" => self.virtio_mmio.push(value),
             "panic" => match value.parse() {
                 Ok(seconds) => self.panic = Some(seconds),
@@ -130,7 +142,8 @@ mod tests {
     #[test]
     fn understands_what_the_manual_lists() {
         let line = "console=ttyS0 ip=10.0.2.15::10.0.2.2:255.255.255.0 ip=dhcp ntp=pool.ntp.org \
-                    hostname=web panic=-1 loglevel=7 vlan=eth0.5:eth0 env.RUST_BACKTRACE=1 -- --port 80";
+                    hostname=web panic=-1 loglevel=7 uboot.slot=b uboot.env=0x4000000:0x40000 \
+                    uboot.good=60 vlan=eth0.5:eth0 env.RUST_BACKTRACE=1 -- --port 80";
         let arguments = Arguments::parse(line);
         assert_eq!(
             arguments,
@@ -147,6 +160,9 @@ mod tests {
                 virtio_mmio: vec![],
                 rhine_tx: None,
                 rhine_wol: None,
+                uboot_slot: Some("b"),
+                uboot_environment: Some("0x4000000:0x40000"),
+                uboot_good: Some(60),
                 unknown: vec![],
             }
         );

@@ -38,6 +38,7 @@ mod slots;
 mod small;
 pub mod system;
 mod timer;
+mod uboot;
 
 #[cfg(target_os = "hermit")]
 mod abi;

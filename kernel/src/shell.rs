@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use crate::{console, interrupt, logging, memory, net, power, preempt, thread, time};
+use crate::{console, interrupt, logging, memory, net, power, preempt, thread, time, uboot};
 
 /// Longest line; more is dropped.
 const LINE: usize = 200;
@@ -20,6 +20,8 @@ ethtool -s ethN wol g|d             wake the machine for a magic packet, or not
 ethtool -K ethN FEATURE on|off      switch a feature (rx, tx, sg, tso, lro, ...)
 ethtool --show-priv-flags ethN | --set-priv-flags ethN FLAG on|off
 nstat                               counters of the network stack
+fw_printenv [NAME]                  U-Boot's environment
+fw_setenv NAME [VALUE]              change it, or remove a variable
 free | uptime | dmesg | date        memory, time, kernel messages
 reboot | poweroff
 ";
@@ -90,6 +92,14 @@ fn command(line: &str, out: &mut String) {
             net::set_wake_on_lan(card, *how == "g", out);
         }
         ["ethtool", card] => net::show_link(card, out),
+        ["fw_printenv"] => uboot::show(None, out),
+        ["fw_printenv", name] => uboot::show(Some(name), out),
+        ["fw_setenv", name, words @ ..] => {
+            let value = (!words.is_empty()).then(|| words.join(" "));
+            if let Err(why) = uboot::set(name, value.as_deref()) {
+                let _ = writeln!(out, "{why}");
+            }
+        }
         ["free"] => {
             let (total, used) = (memory::total() / 1024, memory::used() / 1024);
             let _ = writeln!(out, "total {total} KiB, used {used} KiB, free {} KiB", total - used);

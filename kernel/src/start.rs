@@ -10,7 +10,7 @@ use crate::arguments::Arguments;
 use crate::boot::{BootInformation, give_up};
 use crate::{
     arch, console, descriptor, devices, entropy, files, logging, memory, net, panic, preempt,
-    shell, thread, time, tls,
+    shell, thread, time, tls, uboot,
 };
 
 unsafe extern "C" {
@@ -74,6 +74,9 @@ fn bring_up(boot: &BootInformation) -> Program {
     for unknown in &arguments.unknown {
         log::warn!("boot argument not understood, ignored: {unknown}");
     }
+    if let Some(slot) = arguments.uboot_slot {
+        log::info!("started by U-Boot from slot {slot}");
+    }
     time::initialize();
     descriptor::initialize();
     files::initialize(boot.initrd);
@@ -81,6 +84,7 @@ fn bring_up(boot: &BootInformation) -> Program {
     net::initialize(&arguments);
     devices::discover(boot);
     net::configured(&arguments);
+    uboot::initialize(boot, &arguments);
     shell::start();
     // Seeds the generator now if nothing has needed it yet: `HashMap` will.
     entropy::fill(&mut [0; 1]);

@@ -3,6 +3,7 @@
 //! Every function answers `None` where the program is no appliance: then the machine is not its own, and its operating
 //! system is to be asked.
 
+use alloc::string::String;
 use core::time::Duration;
 
 /// The program is the machine's only one. False on Linux and the like, from the same source.
@@ -39,8 +40,16 @@ pub fn processor() -> Option<Processor> {
     sys::processor()
 }
 
+/// Tells the U-Boot that started the machine that this image is good: its trial ends, and no counter leads back to the
+/// other slot. `Ok(false)`: it was on no trial. `Err`: it cannot be told, and why. See docs/boards/update.md.
+pub fn mark_good() -> Option<Result<bool, String>> {
+    sys::mark_good()
+}
+
 #[cfg(target_os = "hermit")]
 mod sys {
+    use alloc::string::{String, ToString};
+
     use super::{Duration, Memory, Processor};
     use crate::{memory, preempt, thread, time};
 
@@ -54,6 +63,10 @@ mod sys {
         let uptime = Duration::from_nanos(time::monotonic_ns());
         Some(Processor { uptime, idle: Duration::from_nanos(thread::idle_ns()) })
     }
+
+    pub fn mark_good() -> Option<Result<bool, String>> {
+        Some(crate::uboot::mark_good().map_err(|why| why.to_string()))
+    }
 }
 
 #[cfg(not(target_os = "hermit"))]
@@ -65,6 +78,10 @@ mod sys {
     }
 
     pub fn processor() -> Option<Processor> {
+        None
+    }
+
+    pub fn mark_good() -> Option<Result<bool, alloc::string::String>> {
         None
     }
 }

@@ -69,6 +69,53 @@ impl OnBoard {
     }
 }
 
+/// Puts a file on the card in place of the one of that name.
+pub fn put_on_card(card: &Path, file: &Path, name: &str) {
+    let (place, name) = (format!("{}@@1M", card.display()), format!("::{name}"));
+    let file = file.to_str().expect("a UTF-8 path");
+    program::succeed("mcopy", &["-o", "-i", &place, file, &name], LIMIT);
+}
+
+/// A key pair as U-Boot's signing tools want it, `NAME.key` and `NAME.crt`, of 2048 bits.
+pub fn make_key(folder: &Path, name: &str) -> Key {
+    let file = |extension: &str| folder.join(format!("{name}.{extension}")).display().to_string();
+    let (key, certificate) = (file("key"), file("crt"));
+    program::succeed("openssl", &["genrsa", "-out", &key, "2048"], LIMIT);
+    let request = ["req", "-batch", "-new", "-x509", "-key", &key, "-out", &certificate];
+    program::succeed("openssl", &request, LIMIT);
+    Key::open(Path::new(&key)).unwrap_or_else(|e| panic!("{e:#}"))
+}
+
+/// QEMU's second flash chip, where U-Boot keeps its environment: 64 MiB in a file.
+pub struct EnvironmentFlash(PathBuf);
+
+impl EnvironmentFlash {
+    /// Makes it; nothing is in it.
+    pub fn new(scratch: &Scratch) -> EnvironmentFlash {
+        let file = scratch.file("environment.img");
+        let flash = std::fs::File::create(&file);
+        flash.and_then(|flash| flash.set_len(64 << 20)).expect("the build folder can be written");
+        EnvironmentFlash(file)
+    }
+
+    /// Puts it into a machine.
+    pub fn insert(&self, machine: &mut Machine) {
+        let drive = format!("if=pflash,unit=1,format=raw,file={}", self.0.display());
+        machine.extra.extend(["-drive".into(), drive.into()]);
+    }
+
+    /// The value of a variable now, as the flash has it.
+    pub fn get(&self, name: &str) -> Option<String> {
+        let bytes = std::fs::read(&self.0).expect("the file was made by `new`");
+        let mut variables = bytes[4..0x40000].split(|byte| *byte == 0);
+        let value = variables
+            .by_ref()
+            .take_while(|variable| !variable.is_empty())
+            .find_map(|v| v.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec));
+        value.map(|value| String::from_utf8_lossy(&value).into_owned())
+    }
+}
+
 /// Makes the files of one application in `folder`.
 pub fn make(board: &Board, app: &str, append: &str, key: Option<&Key>, folder: &Path) -> Package {
     let image = image(app, arch(board));

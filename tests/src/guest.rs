@@ -102,6 +102,13 @@ impl Guest {
         input.write_all(format!("{line}\n").as_bytes()).expect("QEMU reads its console");
     }
 
+    /// The same, but what was printed before, `seen` bytes, does not count.
+    pub fn wait_for_more(&self, text: &str, seen: usize, limit: Duration) {
+        self.wait_until(limit, text, |console| {
+            find(console.get(seen..).unwrap_or_default(), text.as_bytes())
+        });
+    }
+
     /// Stops U-Boot before it boots by itself.
     pub fn stop_uboot(&mut self, limit: Duration) {
         self.wait_for("Hit any key to stop autoboot", limit);
