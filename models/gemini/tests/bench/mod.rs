@@ -159,6 +159,7 @@ impl Bench {
             let address = RX_BUFFERS + u64::from(size) * (i % buffers.max(1));
             self.ram.descriptor(FREE_RING + 16 * i, [0, 0, address as u32, 0]);
         }
+        self.tx_write = [0; 2];
         self.w16(0x16, buffers as u16);
         self.w32(0x70, 0);
         self.w32(0x10, size);
