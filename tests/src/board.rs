@@ -126,6 +126,7 @@ fn arch(board: &Board) -> Arch {
     match board.arch {
         Processor::X86_64 => Arch::X86_64,
         Processor::Aarch64 => Arch::Aarch64,
+        Processor::Armv4 => panic!("there is no ARMv4 kernel"),
     }
 }
 

@@ -105,3 +105,42 @@ fn bzimage_boots_by_grub() {
     succeed("grub-mkimage", &[&options[..], &["pxe", "tftp", "linux", "boot"]].concat(), LIMIT);
     answers(&mut network_boot(&board, "grub.0"));
 }
+
+/// What can be said of a board's files without the board: each field where its loader looks for it.
+#[rstest]
+fn files_for_boards_qemu_lacks_are_as_their_loaders_want_them(
+    #[values("salvator-x", "rzg2l-smarc")] board: &str,
+) {
+    let board = OnBoard::new(board, "httpd", "ip=dhcp", None);
+    let image = std::fs::read(&board.package.kernel).unwrap();
+    let long = |at: usize| u64::from_le_bytes(image[at..at + 8].try_into().unwrap());
+    // [Linux, Documentation/arch/arm64/booting.rst; docs/hardware/ravb.md 7.1]
+    assert_eq!(&image[0x38..0x3c], b"ARM\x64");
+    assert_eq!(long(0x08), 0, "text_offset");
+    assert!(long(0x10) >= image.len() as u64, "image_size leaves out what is in the file");
+    assert!(long(0x10) < 8 << 20, "image_size {:#x}", long(0x10));
+    assert_eq!(long(0x18) & 0b1001, 0b1000, "little-endian, anywhere in memory");
+    // Where booti leaves it: from the beginning of memory, on a 2 MiB boundary.
+    let load = board.board.load.kernel;
+    assert!(load.is_multiple_of(2 << 20) && load > 0x4800_0000, "{load:#x}");
+    let fit = board.package.fit.to_str().unwrap();
+    let get = |arguments: &[&str]| {
+        let arguments = [&["-t"], &arguments[..1], &[fit], &arguments[1..]].concat();
+        succeed("fdtget", &arguments, LIMIT).trim().to_owned()
+    };
+    for field in ["load", "entry"] {
+        assert_eq!(get(&["x", "/images/kernel", field]), format!("{load:x}"));
+    }
+    assert_eq!(get(&["s", "/images/kernel", "arch"]), "arm64");
+    assert_eq!(get(&["s", "/images/kernel/hash-1", "algo"]), "sha256");
+    assert_eq!(get(&["s", "/configurations", "default"]), "trireme");
+    assert_eq!(get(&["s", "/configurations/trireme", "fdt"]), "fdt");
+    // mkimage checks hashes when it has the FIT listed by the tool that U-Boot shares its code with.
+    let listed = succeed("dumpimage", &["-l", fit], LIMIT);
+    assert!(listed.contains("Flat Device Tree") && listed.contains("AArch64"), "{listed}");
+    let shown =
+        succeed("mdir", &["-b", "-i", &format!("{}@@1M", board.package.card.display())], LIMIT);
+    for name in ["boot.scr", "trireme-a.itb", "trireme-b.itb", "Image", "board.dtb"] {
+        assert!(shown.contains(&format!("::/{name}")), "{name} is not on the card:\n{shown}");
+    }
+}

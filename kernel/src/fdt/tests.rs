@@ -100,6 +100,49 @@ fn board_with_a_bus() {
     .unwrap();
 }
 
+/// A tree of ours, compiled.
+fn of_board(name: &str) -> Vec<u8> {
+    let source = format!("{}/../targets/boards/{name}.dts", env!("CARGO_MANIFEST_DIR"));
+    let dtc = std::process::Command::new("dtc").args(["-O", "dtb", &source]).output().unwrap();
+    assert!(dtc.status.success(), "{}", String::from_utf8_lossy(&dtc.stderr));
+    dtc.stdout
+}
+
+/// docs/hardware/ravb.md 7.2 to 7.4.
+#[test]
+fn salvator_x_is_understood() {
+    with(&of_board("salvator-x"), |tree| {
+        let machine = read(tree);
+        assert_eq!(machine.memory.as_slice(), [range(0x4800_0000, 0x3800_0000)]);
+        assert_eq!(machine.psci, Some(Conduit::Smc));
+        assert!(!machine.dma_coherent);
+        assert_eq!(machine.timer, Some(Interrupt { line: 16 + 11, sense: Sense::Level }));
+        let gic = machine.gic.unwrap();
+        assert_eq!((gic.version, gic.distributor.start), (2, 0xf101_0000));
+        assert_eq!(gic.others[0].start, 0xf102_0000);
+        let uart = machine.console.unwrap();
+        assert_eq!((uart.kind, uart.registers.start), (UartKind::Scif, 0xe6e8_8000));
+        assert_eq!(uart.interrupt, Some(Interrupt { line: 32 + 164, sense: Sense::Level }));
+    })
+    .unwrap();
+}
+
+#[test]
+fn rzg2l_smarc_is_understood() {
+    with(&of_board("rzg2l-smarc"), |tree| {
+        let machine = read(tree);
+        assert_eq!(machine.memory.as_slice(), [range(0x4800_0000, 0x7800_0000)]);
+        assert_eq!(machine.psci, Some(Conduit::Smc));
+        let gic = machine.gic.unwrap();
+        assert_eq!((gic.version, gic.distributor.start), (3, 0x1190_0000));
+        assert_eq!(gic.others.as_slice(), [range(0x1194_0000, 0x4_0000)]);
+        let uart = machine.console.unwrap();
+        assert_eq!((uart.kind, uart.registers.start), (UartKind::ScifDense, 0x1004_b800));
+        assert_eq!(uart.interrupt, Some(Interrupt { line: 32 + 382, sense: Sense::Level }));
+    })
+    .unwrap();
+}
+
 #[test]
 fn address_outside_every_range_is_none() {
     with(BOARD, |tree| {

@@ -105,6 +105,7 @@ fn describe(board: &Board, what: &str, parts: &[Part], key: Option<&Key>) -> Res
     let arch = match board.arch {
         Processor::Aarch64 => "arm64",
         Processor::X86_64 => "x86_64",
+        Processor::Armv4 => "arm",
     };
     let mut text = format!(
         "/dts-v1/;\n/ {{\n\tdescription = \"{what}\";\n\t#address-cells = <1>;\n\timages {{\n"

@@ -20,7 +20,9 @@ pub fn instructions(board: &Board, package: &Package, append: &str) -> String {
     let fit = name(&package.fit);
     let (file, boot) = (format!("{:#x}", board.load.file), boot_command(board));
     let arguments = set_arguments(board, append);
-    let disk = format!("load {} {}:1", board.disk.interface, board.disk.device);
+    let disk = board.disk.as_ref();
+    let disk = disk.map(|disk| format!("load {} {}:1", disk.interface, disk.device));
+    let disk = disk.unwrap_or_default();
     let scan = board.scan.iter().map(|scan| format!("{AT_UBOOT}{scan}\n")).collect::<String>();
 
     let mut text = format!("{}: {}\n", board.name, board.description);
@@ -62,7 +64,7 @@ pub fn instructions(board: &Board, package: &Package, append: &str) -> String {
             };
             let _ = writeln!(text, "{AT_UBOOT}booti {at_kernel} - {tree}");
         }
-        Processor::X86_64 => {
+        Processor::X86_64 | Processor::Armv4 => {
             let _ = writeln!(text, "{AT_UBOOT}{disk} {file} bzImage");
             let _ = writeln!(text, "{AT_UBOOT}zboot {file} ${{filesize}}");
         }

@@ -8,6 +8,7 @@ pub mod instructions;
 mod package;
 mod script;
 mod sd;
+pub mod zimage;
 
 use std::fs;
 use std::ops::Range;
@@ -29,6 +30,8 @@ pub enum Processor {
     X86_64,
     /// 64-bit ARM: an arm64 `Image`.
     Aarch64,
+    /// ARM without Thumb, as in Gemini: a zImage.
+    Armv4,
 }
 
 /// Where something is loaded, as physical addresses.
@@ -94,8 +97,8 @@ pub struct Board {
     pub memory: Memory,
     /// Addresses.
     pub load: Load,
-    /// The disk.
-    pub disk: Disk,
+    /// The disk, if the boot loader is U-Boot and reads one.
+    pub disk: Option<Disk>,
     /// U-Boot's environment, if an appliance can write it.
     pub environment: Option<Environment>,
     /// Boot arguments the board needs.

@@ -1,10 +1,11 @@
 //! Everything a board's loader takes, made of one image.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::{Board, Key, Processor, fit, script, sd, write};
 use crate::elf;
@@ -61,15 +62,19 @@ pub fn package(
     );
     let tftp = folder.join("tftp");
     fs::create_dir_all(&tftp).with_context(|| format!("cannot make {}", folder.display()))?;
+    let disk = board.disk.as_ref().context("the board's file names no disk")?;
     let read = |file: &Path| fs::read(file).with_context(|| file.display().to_string());
     let part = |role, kind, file: &Path, load| Part { role, kind, file: file.to_owned(), load };
-    let (own_kernel, bytes, mut parts);
+    let (own_kernel, bytes, mut parts, run_field);
     match board.arch {
         Processor::Aarch64 => {
             own_kernel = folder.join(format!("{app}.Image"));
             bytes = read(&image.boot)?;
+            // image_size. [Linux, Documentation/arch/arm64/booting.rst]
+            run_field = 0x10..0x18;
             parts = vec![part("kernel", "kernel", &own_kernel, Some(board.load.kernel))];
         }
+        Processor::Armv4 => bail!("{} boots no FIT", board.name),
         Processor::X86_64 => {
             own_kernel = folder.join(format!("{app}.bzImage"));
             let (setup, loaded) = elf::bzimage(&read(&image.elf)?)?;
@@ -78,6 +83,8 @@ pub fn package(
             write(&setup_file, &setup)?;
             write(&loaded_file, &loaded)?;
             bytes = [setup, loaded].concat();
+            // init_size. [Linux, Documentation/arch/x86/boot.rst]
+            run_field = 0x260..0x264;
             parts = vec![
                 part("kernel", "kernel", &loaded_file, Some(board.load.kernel)),
                 part("setup", "x86_setup", &setup_file, Some(SETUP)),
@@ -94,13 +101,13 @@ pub fn package(
     }
     let fit = folder.join(format!("{app}.itb"));
     fit::write(board, &format!("{app} for {}", board.name), &parts, key, &fit)?;
-    board.check_room(run_bytes(board.arch, &bytes)?, fit.metadata()?.len())?;
+    board.check_room(run_bytes(&bytes, run_field)?, fit.metadata()?.len())?;
     let public_key = match key {
         Some(key) => Some(public_key(key, &fit, &folder.join("public-key.dtb"))?),
         None => None,
     };
 
-    let boot = compile_script(&script::disk(board, append), &folder.join("boot.scr"))?;
+    let boot = compile_script(&script::disk(board, disk, append), &folder.join("boot.scr"))?;
     let card = folder.join("sd.img");
     let mut on_card = vec![("boot.scr".to_owned(), boot.as_path())];
     on_card.extend(script::SLOTS.map(|slot| (script::slot_file(slot), fit.as_path())));
@@ -128,17 +135,11 @@ pub fn package(
     Ok(Package { folder: folder.to_owned(), fit, kernel: own_kernel, tree, card, tftp, public_key })
 }
 
-/// What the kernel occupies when it runs, by its own header.
-fn run_bytes(arch: Processor, kernel: &[u8]) -> Result<u64> {
-    // arm64 `Image`: image_size. [Linux, Documentation/arch/arm64/booting.rst]
-    // bzImage: init_size. [Linux, Documentation/arch/x86/boot.rst]
-    let (at, width) = match arch {
-        Processor::Aarch64 => (0x10, 8),
-        Processor::X86_64 => (0x260, 4),
-    };
-    let field = kernel.get(at..at + width).context("the kernel has no header")?;
+/// What the kernel occupies when it runs, by the little-endian field of its own header.
+fn run_bytes(kernel: &[u8], field: Range<usize>) -> Result<u64> {
+    let field = kernel.get(field).context("the kernel has no header")?;
     let mut number = [0; 8];
-    number[..width].copy_from_slice(field);
+    number[..field.len()].copy_from_slice(field);
     Ok(u64::from_le_bytes(number))
 }
 
@@ -152,7 +153,7 @@ fn grub_words(arguments: &str) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-fn compile_tree(source: &Path, blob: &Path) -> Result<PathBuf> {
+pub(super) fn compile_tree(source: &Path, blob: &Path) -> Result<PathBuf> {
     let mut dtc = Command::new("dtc");
     dtc.args(["-q", "-@", "-I", "dts", "-O", "dtb", "-o"]).arg(blob).arg(source);
     output(&mut dtc)?;

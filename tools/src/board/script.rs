@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::{Board, CONFIGURATION, Processor};
+use super::{Board, CONFIGURATION, Disk};
 
 /// Files of the two slots on a disk.
 pub(super) const SLOTS: [&str; 2] = ["a", "b"];
@@ -19,11 +19,9 @@ pub(super) fn slot_file(slot: &str) -> String {
 pub(super) fn boot_command(board: &Board) -> String {
     // A configuration has to be named: U-Boot would look for one whose tree fits its own.
     let file = format!("{:#x}#{CONFIGURATION}", board.load.file);
-    match board.arch {
-        Processor::Aarch64 if board.tree_is_firmwares() => {
-            format!("bootm {file} - ${{fdtcontroladdr}}")
-        }
-        Processor::Aarch64 | Processor::X86_64 => format!("bootm {file}"),
+    match board.tree_is_firmwares() {
+        true => format!("bootm {file} - ${{fdtcontroladdr}}"),
+        false => format!("bootm {file}"),
     }
 }
 
@@ -44,11 +42,10 @@ pub(super) fn set_arguments(board: &Board, append: &str) -> String {
 }
 
 /// What U-Boot runs from the disk.
-pub(super) fn disk(board: &Board, append: &str) -> String {
+pub(super) fn disk(board: &Board, disk: &Disk, append: &str) -> String {
     let mut script = String::from(
         "# Made by `./run.sh image`. Boots the slot that `slot` names, the other if that cannot be booted.\n",
     );
-    let disk = &board.disk;
     let mut line = |text: &str| {
         script.push_str(text);
         script.push('\n');

@@ -1,15 +1,15 @@
 //! `run.sh image`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use trireme_tools::app::App;
 use trireme_tools::arch::Arch;
 use trireme_tools::board::instructions::instructions;
-use trireme_tools::board::{self, Board, Key, Processor};
+use trireme_tools::board::{self, Board, Key, Processor, zimage};
 use trireme_tools::image;
 use trireme_tools::setup::{self, Need};
 
@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
     /// With --board: where to put the files, instead of a folder of their own under target/trireme
     #[arg(long, value_name = "DIR", requires = "board")]
     out: Option<PathBuf>,
+    /// With --board of an ARMv4 board: a flat binary to wrap instead of the application, entered at its first byte
+    #[arg(long, value_name = "FILE", requires = "board")]
+    kernel: Option<PathBuf>,
     /// With --board: sign the FIT with this private key, NAME.key beside NAME.crt
     #[arg(long, value_name = "FILE", requires = "board")]
     key: Option<PathBuf>,
@@ -75,22 +78,42 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
 fn for_board(board: &Board, app: &App, arguments: &Arguments) -> Result<ExitCode> {
     setup::ensure(&[Need::Board])?;
     let key = arguments.key.as_deref().map(Key::open).transpose()?;
-    let arch = match board.arch {
-        Processor::X86_64 => Arch::X86_64,
-        Processor::Aarch64 => Arch::Aarch64,
-    };
-    let image = image::build(app, arch, arguments.files.as_deref())?;
     let folder = arguments.out.clone().unwrap_or_else(|| {
         app.target_directory.join("trireme").join(format!("{}-{}", app.binary, board.name))
     });
+    let arch = match board.arch {
+        Processor::X86_64 => Arch::X86_64,
+        Processor::Aarch64 => Arch::Aarch64,
+        Processor::Armv4 => {
+            let Some(kernel) = &arguments.kernel else {
+                bail!(
+                    "{}: the ARMv4 kernel is missing: there is none yet that {} could be linked with. --kernel FILE \
+                     wraps a flat binary of your own",
+                    board.name,
+                    app.binary
+                );
+            };
+            let kernel = fs::read(kernel).with_context(|| kernel.display().to_string())?;
+            let wrapped = zimage::wrap(board, &app.binary, &kernel, &folder)?;
+            let text = zimage::instructions(board, &wrapped);
+            return finish(&folder, &text);
+        }
+    };
+    let image = image::build(app, arch, arguments.files.as_deref())?;
     let append = &arguments.append;
     let package = board::package(board, &app.binary, &image, append, key.as_ref(), &folder)?;
-    let text = instructions(board, &package, append);
-    fs::write(folder.join("commands.txt"), &text)?;
-    print!("{text}");
+    let mut text = instructions(board, &package, append);
     if let Some(tree) = &package.public_key {
-        println!("\nthe public key, for U-Boot's control device tree: {}", tree.display());
+        let tree = tree.display();
+        text.push_str(&format!("\nthe public key, for U-Boot's control device tree: {tree}\n"));
     }
+    finish(&folder, &text)
+}
+
+/// Prints what to type, and keeps it with the files.
+fn finish(folder: &Path, text: &str) -> Result<ExitCode> {
+    fs::write(folder.join("commands.txt"), text)?;
+    print!("{text}");
     println!("\nfiles, these commands among them: {}", folder.display());
     Ok(ExitCode::SUCCESS)
 }
