@@ -39,8 +39,25 @@ pub struct Arguments<'a> {
     pub uboot_environment: Option<&'a str>,
     /// `uboot.good=`: seconds after which the image is marked good.
     pub uboot_good: Option<u32>,
+    /// `ethN.FEATURE=on|off`, in this order.
+    pub settings: Vec<Setting<'a>>,
+    /// `console.shell=off`: what is typed is for the program alone.
+    pub shell_off: bool,
+    /// `syslog=HOST[:PORT]`.
+    pub syslog: Option<&'a str>,
     /// Words not understood, values that do not parse among them.
     pub unknown: Vec<&'a str>,
+}
+
+/// `ethN.NAME=VALUE`: a feature or private flag of one card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting<'a> {
+    /// `ethN`.
+    pub card: &'a str,
+    /// Name of the feature, long or short, or of a private flag.
+    pub name: &'a str,
+    /// `on` or `off`, if it is right.
+    pub value: &'a str,
 }
 
 impl<'a> Arguments<'a> {
@@ -72,6 +89,12 @@ impl<'a> Arguments<'a> {
         }
         let Some((name, value)) = word.split_once('=') else { return false };
         let value = unquoted(value);
+        if let Some((card, name)) = name.split_once('.')
+            && card.strip_prefix("eth").is_some_and(|number| number.parse::<u16>().is_ok())
+        {
+            self.settings.push(Setting { card, name, value });
+            return true;
+        }
         match name {
             "ip" => self.ip.push(value),
             "vlan" => self.vlan.push(value),
@@ -79,6 +102,11 @@ impl<'a> Arguments<'a> {
             "hostname" => self.hostname = Some(value),
             "console" => self.console = Some(value),
             "rhine.wol" => self.rhine_wol = Some(value),
+            "console.shell" => match value {
+                "on" | "off" => self.shell_off = value == "off",
+                _ => return false,
+            },
+            "syslog" => self.syslog = Some(value),
             "rhine.tx-checksumming" => self.rhine_tx = Some(value),
             "uboot.slot" => self.uboot_slot = Some(value),
             "uboot.env" => self.uboot_environment = Some(value),
@@ -163,6 +191,9 @@ mod tests {
                 uboot_slot: Some("b"),
                 uboot_environment: Some("0x4000000:0x40000"),
                 uboot_good: Some(60),
+                settings: vec![],
+                shell_off: false,
+                syslog: None,
                 unknown: vec![],
             }
         );
@@ -173,6 +204,28 @@ mod tests {
         let arguments = Arguments::parse("rhine.tx-checksumming=auto:600 rhine.wol=g");
         assert_eq!((arguments.rhine_tx, &*arguments.unknown), (Some("auto:600"), &[][..]));
         assert_eq!(arguments.rhine_wol, Some("g"));
+    }
+
+    #[test]
+    fn features_are_kept_for_their_card() {
+        let line = "eth0.tx-checksumming=off eth12.tso=on eth.rx=on ethx.rx=on eth0.rx";
+        let arguments = Arguments::parse(line);
+        assert_eq!(
+            arguments.settings,
+            [
+                Setting { card: "eth0", name: "tx-checksumming", value: "off" },
+                Setting { card: "eth12", name: "tso", value: "on" },
+            ]
+        );
+        assert_eq!(arguments.unknown, ["eth.rx=on", "ethx.rx=on", "eth0.rx"]);
+    }
+
+    #[test]
+    fn the_console_can_be_closed_and_messages_sent_elsewhere() {
+        let arguments = Arguments::parse("console.shell=off syslog=[2001:db8::1]:5514");
+        assert!(arguments.shell_off);
+        assert_eq!(arguments.syslog, Some("[2001:db8::1]:5514"));
+        assert_eq!(Arguments::parse("console.shell=no").unknown, ["console.shell=no"]);
     }
 
     #[test]
@@ -207,7 +260,8 @@ mod tests {
             let arguments = Arguments::parse(&line);
             let words = Words(&line).count();
             let kept = arguments.ip.len() + arguments.environment.len() + arguments.program.len()
-                + arguments.unknown.len() + arguments.virtio_mmio.len() + arguments.vlan.len();
+                + arguments.unknown.len() + arguments.virtio_mmio.len() + arguments.vlan.len()
+                + arguments.settings.len();
             prop_assert!(kept <= words);
         }
     }

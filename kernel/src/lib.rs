@@ -30,10 +30,12 @@ extern crate alloc;
 mod address;
 mod arguments;
 mod bus;
+mod calendar;
 mod cpio;
 mod futex;
 pub mod network;
 mod ready;
+mod shell;
 mod slots;
 mod small;
 pub mod system;
@@ -76,8 +78,6 @@ pub mod poller;
 mod power;
 #[cfg(target_os = "hermit")]
 mod preempt;
-#[cfg(target_os = "hermit")]
-mod shell;
 #[cfg(target_os = "hermit")]
 pub mod socket;
 #[cfg(target_os = "hermit")]

@@ -85,7 +85,9 @@ fn bring_up(boot: &BootInformation) -> Program {
     devices::discover(boot);
     net::configured(&arguments);
     uboot::initialize(boot, &arguments);
-    shell::start();
+    if !arguments.shell_off {
+        shell::start(arguments.hostname.unwrap_or("trireme"));
+    }
     // Seeds the generator now if nothing has needed it yet: `HashMap` will.
     entropy::fill(&mut [0; 1]);
     program(&arguments)
@@ -108,6 +110,7 @@ fn program(arguments: &Arguments<'_>) -> Program {
 }
 
 extern "C" fn main_thread(_: usize) {
+    thread::set_name("main");
     // SAFETY: `start` stored it before it spawned this thread, and nobody frees it.
     let boot = unsafe { &*BOOT.load(Ordering::Relaxed) };
     let program = bring_up(boot);

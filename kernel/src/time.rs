@@ -1,11 +1,14 @@
 //! Clocks: the monotonic one is the architecture's, the wall clock an offset to it.
 
-use core::sync::atomic::{AtomicI64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use crate::arch;
 
 /// Wall clock minus monotonic clock, in nanoseconds. Nanoseconds since 1970 fit until 2262.
 static WALL_OFFSET: AtomicI64 = AtomicI64::new(0);
+
+/// Somebody has told the time: the battery clock or an NTP server.
+static WALL_KNOWN: AtomicBool = AtomicBool::new(false);
 
 /// Nanoseconds since boot.
 #[inline]
@@ -22,6 +25,14 @@ pub fn wall_ns() -> u64 {
 pub fn set_wall_ns(now: u64) {
     let offset = (now as i64).saturating_sub(monotonic_ns() as i64);
     WALL_OFFSET.store(offset, Ordering::Relaxed);
+    WALL_KNOWN.store(true, Ordering::Relaxed);
+}
+
+/// What the wall clock showed at a monotonic time; `None` if nobody has told the time so far.
+pub fn wall_at(monotonic_ns: u64) -> Option<u64> {
+    let offset = WALL_OFFSET.load(Ordering::Relaxed);
+    let then = (monotonic_ns as i64).saturating_add(offset).max(0) as u64;
+    WALL_KNOWN.load(Ordering::Relaxed).then_some(then)
 }
 
 /// Takes the time from the machine's battery clock, if it has one.

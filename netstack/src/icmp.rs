@@ -7,37 +7,41 @@ use crate::interface::Destination;
 use crate::line::before;
 use crate::nd::{self, Nd};
 use crate::packet::{self, Pair};
+use crate::ping::AnswerKind;
 use crate::stack::{Slot, Stack};
 use crate::tcp::{Phase, segment_of};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use smoltcp::time::Instant;
 
-mod v4 {
+pub(crate) mod v4 {
     pub(super) const ECHO_REPLY: u8 = 0;
     pub(super) const UNREACHABLE: u8 = 3;
-    pub(super) const ECHO: u8 = 8;
+    pub(super) const TIME_EXCEEDED: u8 = 11;
+    pub(super) const PARAMETER_PROBLEM: u8 = 12;
+    pub(crate) const ECHO: u8 = 8;
     pub(super) const PORT: u8 = 3;
 }
 
-mod v6 {
+pub(crate) mod v6 {
     pub(super) const UNREACHABLE: u8 = 1;
     pub(super) const TOO_BIG: u8 = 2;
-    pub(super) const ECHO: u8 = 128;
+    pub(super) const PARAMETER_PROBLEM: u8 = 4;
+    pub(crate) const ECHO: u8 = 128;
     pub(super) const ECHO_REPLY: u8 = 129;
     pub(super) const PORT: u8 = 4;
 }
 
 /// A packet an ICMP error quotes: the first bytes of one we sent.
-struct Quoted {
-    local: (IpAddr, u16),
-    remote: (IpAddr, u16),
-    protocol: u8,
+pub(crate) struct Quoted {
+    pub(crate) local: (IpAddr, u16),
+    pub(crate) remote: (IpAddr, u16),
+    pub(crate) protocol: u8,
     /// TCP's; else whatever is there.
-    sequence: u32,
+    pub(crate) sequence: u32,
 }
 
 /// Reads the quoted packet: IP header and eight bytes more.
-fn quoted(bytes: &[u8]) -> Option<Quoted> {
+pub(crate) fn quoted(bytes: &[u8]) -> Option<Quoted> {
     let (source, destination, protocol, rest): (IpAddr, IpAddr, u8, &[u8]) =
         match bytes.first()? >> 4 {
             4 => {
@@ -104,8 +108,21 @@ impl Stack {
             self.statistics.icmp_bad_checksum += 1;
             return;
         }
+        let error = match headers.protocol {
+            protocol::ICMP => {
+                matches!(kind, v4::UNREACHABLE | v4::TIME_EXCEEDED | v4::PARAMETER_PROBLEM)
+            }
+            _ => (v6::UNREACHABLE..=v6::PARAMETER_PROBLEM).contains(&kind),
+        };
+        if error
+            && to == Destination::Ours
+            && let Some(quote) = quoted(&message[8..])
+        {
+            self.ping_failed(headers.source, AnswerKind::Error { kind, code }, &quote, now);
+        }
         let said = match headers.protocol {
             protocol::ICMP => match (kind, code) {
+                (v4::ECHO_REPLY, 0) => return self.echo_reply(headers, message, now),
                 (v4::ECHO, 0) => return self.echo(interface, headers, message, to, now),
                 (v4::UNREACHABLE, 4) => Said::Mtu(usize::from(u16::from_be_bytes([c, d]))),
                 (v4::UNREACHABLE, 2 | 3) => Said::Error(Error::ConnectionRefused),
@@ -115,6 +132,7 @@ impl Stack {
             },
             _ => match (kind, code) {
                 (v6::ECHO, 0) => return self.echo(interface, headers, message, to, now),
+                (v6::ECHO_REPLY, 0) => return self.echo_reply(headers, message, now),
                 (nd::SOLICITATION | nd::ADVERTISEMENT, 0) => {
                     return self.neighbour_message(interface, headers, message, now);
                 }
@@ -292,12 +310,13 @@ impl Stack {
     }
 
     /// Where a datagram came from that could not be sent to a dead next hop: its socket's error.
-    pub(crate) fn undeliverable(&mut self, packet: &[u8]) {
-        if let Some(quoted) = quoted(packet)
-            && quoted.protocol == protocol::UDP
-        {
+    pub(crate) fn undeliverable(&mut self, packet: &[u8], now: Instant) {
+        let Some(quoted) = quoted(packet) else { return };
+        if quoted.protocol == protocol::UDP {
             let key = FlowKey::new(&self.flow_key, quoted.local, quoted.remote);
             self.udp_error(&key, Error::HostUnreachable);
+        } else {
+            self.ping_failed(quoted.local.0, AnswerKind::NoNeighbour, &quoted, now);
         }
     }
 }

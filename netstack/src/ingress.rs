@@ -62,7 +62,11 @@ impl Stack {
         if offload::verify(&frame.buffer, &headers, said, &mut at.egress.counters).is_err() {
             return;
         }
-        let to = at.destination(headers.destination);
+        let mut to = at.destination(headers.destination);
+        if to == Destination::Other && at.loopback && self.is_ours(headers.destination) {
+            // What we send to an address of a card of ours does not leave.
+            to = Destination::Ours;
+        }
         if to == Destination::Other {
             return self.foreign(interface, &headers, &frame.buffer, now);
         }

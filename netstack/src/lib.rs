@@ -47,6 +47,7 @@ mod neighbour;
 pub mod ntp;
 pub mod offload;
 mod packet;
+mod ping;
 mod pmtu;
 mod ports;
 mod query;
@@ -69,6 +70,7 @@ pub use error::Error;
 pub use ipconfig::{Addressing, Ipv4Addressing, Ipv6Addressing};
 pub use look::{InterfaceInfo, SocketInfo, SocketState};
 pub use neighbour::NeighbourInfo;
+pub use ping::{Answer, AnswerKind, MAX_PAYLOAD as MAX_PING_PAYLOAD, PingId};
 pub use smoltcp::time::{Duration, Instant};
 pub use socket::{
     Event, Family, Kind, QueryId, Readiness, Shutdown, SocketId, SocketOption, SocketOptionName,

@@ -182,6 +182,13 @@ impl Stack {
         self.interfaces.get_mut(LOOPBACK + 1 + n).map(|interface| &mut *interface.nic)
     }
 
+    /// Visits the card's own counters of an interface by its place in [`interfaces`](Self::interfaces).
+    pub fn card_statistics(&self, place: usize, visit: &mut dyn FnMut(&'static str, u64)) {
+        if let Some(interface) = self.interfaces.get(place) {
+            interface.nic.statistics(visit);
+        }
+    }
+
     /// Visits the counters of the offload layer for interface `n`, to go with the card's own.
     pub fn offload_statistics(&self, n: usize, visit: &mut dyn FnMut(&'static str, u64)) {
         if let Some(interface) = self.interfaces.get(LOOPBACK + 1 + n) {

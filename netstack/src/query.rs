@@ -8,7 +8,7 @@ use crate::socket::{Event, QueryId};
 use crate::stack::Stack;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use smoltcp::time::{Duration, Instant};
 
 /// Time servers given by name.
@@ -139,6 +139,40 @@ impl Stack {
     pub(crate) fn schedule_services(&mut self) {
         self.services_due =
             [self.resolver.due(), self.ntp.due(), self.time_names_due].into_iter().flatten().min();
+    }
+
+    /// Sends one datagram from no socket, to which nothing comes back: what syslog needs. An error is worth another
+    /// try later, but for [`Error::MessageTooLong`].
+    pub fn send_unanswered(
+        &mut self,
+        to: SocketAddr,
+        source_port: u16,
+        payload: &[u8],
+        now: Instant,
+    ) -> Result<(), Error> {
+        let route = self.route(to.ip(), None)?;
+        let pair = Pair::new(route.source, to.ip()).ok_or(Error::NetworkUnreachable)?;
+        let mtu = self.path_mtu(to.ip(), self.interfaces[route.interface].mtu());
+        if pair.header_len() + 8 + payload.len() > mtu {
+            return Err(Error::MessageTooLong);
+        }
+        let interface = &mut self.interfaces[route.interface];
+        if !interface.nic.link().up {
+            return Err(Error::NetworkUnreachable);
+        }
+        let (header, len) = (pair.header_len(), 8 + payload.len());
+        let sent = interface.send_via(route.next_hop, header + len, now, |packet| {
+            packet::ip_header(packet, &pair, protocol::UDP, 64, len);
+            packet::udp_header(&mut packet[header..], source_port, to.port(), len);
+            packet[header + 8..].copy_from_slice(payload);
+        });
+        interface.flush();
+        if sent { Ok(()) } else { Err(Error::NoBufferSpace) }
+    }
+
+    /// Our address that a datagram to `destination` would have.
+    pub fn source_address(&self, destination: IpAddr) -> Result<IpAddr, Error> {
+        Ok(self.route(destination, None)?.source)
     }
 
     /// Sends a question of one datagram. One that cannot be sent is one that is not answered.

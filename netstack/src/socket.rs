@@ -3,6 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use smoltcp::time::Duration;
 
+use crate::ping::PingId;
 pub use crate::slab::SocketId;
 
 /// Address family of a socket.
@@ -65,6 +66,8 @@ pub enum Event {
     Socket(SocketId),
     /// A lookup ended.
     Query(QueryId),
+    /// An echo request was answered.
+    Ping(PingId),
 }
 
 /// A socket option with its value.

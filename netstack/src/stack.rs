@@ -11,6 +11,7 @@ use crate::limit::Limit;
 use crate::listen::{HalfOpen, Listener};
 use crate::loopback::Loopback;
 use crate::neighbour::Action;
+use crate::ping::Pings;
 use crate::pmtu::Paths;
 use crate::ports::Ports;
 use crate::query::TimeName;
@@ -123,6 +124,7 @@ pub struct Stack {
     pub(crate) reassembly: Reassembly,
     pub(crate) gro: Gro,
     pub(crate) paths: Paths,
+    pub(crate) pings: Pings,
     pub(crate) events: VecDeque<Event>,
     /// Connections something happened to, each to have a turn.
     pub(crate) dirty: VecDeque<u32>,
@@ -174,6 +176,7 @@ impl Stack {
             reassembly: Reassembly::default(),
             gro: Gro::new(),
             paths: Paths::new(key(7)),
+            pings: Pings::default(),
             events: VecDeque::new(),
             dirty: VecDeque::new(),
             route_epoch: 0,
@@ -421,7 +424,7 @@ impl Stack {
                 }
             }
             Some(Action::Dead { queue, waiters, .. }) => {
-                queue.iter().for_each(|packet| self.undeliverable(packet));
+                queue.iter().for_each(|packet| self.undeliverable(packet, now));
                 waiters.into_iter().for_each(|index| self.unreachable(index, now));
             }
         }

@@ -36,6 +36,8 @@ statistics! {
     icmp_out_of_window,
     /// ICMP errors not sent because there were too many.
     icmp_limited,
+    /// Answers to echo requests that nobody took in time.
+    ping_queue_full,
     /// Datagrams for a port without a socket.
     udp_no_port,
     /// Datagrams lost because the socket's queue was full.

@@ -36,7 +36,7 @@ fn ask(guest: &mut Guest, command: &str) -> String {
     guest.type_line(command);
     let end = format!("end-of-answer-{}", ASKED.fetch_add(1, Ordering::Relaxed));
     guest.type_line(&end);
-    guest.wait_for(&format!("{end}: no such command"), LIMIT);
+    guest.wait_for(&format!("{end}: command not found"), LIMIT);
     guest.console()[before..].replace('\r', "")
 }
 
@@ -112,7 +112,7 @@ fn console_shows_the_network_and_survives_nonsense(
     for wanted in ["eth0", "52:54:00:12:34:56", "10.77.0.2/24"] {
         assert!(addresses.contains(wanted), "no {wanted} in:\n{addresses}");
     }
-    assert!(ask(&mut guest, "ss").contains("[::]:7"));
+    assert!(ask(&mut guest, "ss -tuln").contains("[::]:7"));
     assert!(ask(&mut guest, "dmesg").contains("eth0"));
     for nonsense in [
         "ethtool",

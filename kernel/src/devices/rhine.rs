@@ -79,6 +79,7 @@ pub(super) fn add(host: &Host, function: &Function, fallback_mac: [u8; 6], setti
     }
 }
 
+#[expect(clippy::too_many_arguments)]
 fn bring_up<R: Registers + 'static>(
     registers: R,
     chip: Chip,

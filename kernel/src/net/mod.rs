@@ -25,20 +25,18 @@ use crate::interrupt::{self, Source};
 use crate::thread::wait::WaitList;
 use crate::{entropy, memory, thread, time};
 
+mod features;
 mod options;
+pub mod ping;
 pub mod report;
 mod resolve;
-mod show;
 mod socket;
 
 pub use crate::address::{from_c, to_c};
+use features::Settings;
+pub use features::{SettingError, on, set_feature};
 pub use options::{TCP_MAXSEG, get_option, set_option};
 pub use resolve::resolve;
-pub use show::{
-    set_features, set_private_flag, set_wake_on_lan, show_addresses, show_counters, show_driver,
-    show_features, show_link, show_neighbours, show_pause, show_private_flags, show_routes,
-    show_sockets, show_statistics,
-};
 pub use socket::{
     Socket, accept, available, bind, connect, connect_within, listen, local_address, open,
     peer_address, poll_bits, receive, receive_from, send, send_to, send_vectored, shutdown,
@@ -60,6 +58,7 @@ static STALE: AtomicBool = AtomicBool::new(false);
 struct Network {
     stack: Stack,
     plan: Plan,
+    settings: Settings,
     cards: usize,
     /// Who is behind each socket, by its index in the stack's table.
     sockets: Vec<Option<(SocketId, Weak<Description>)>>,
@@ -98,13 +97,20 @@ pub fn initialize(arguments: &Arguments<'_>) {
         let servers = servers.split(',').filter(|server| !server.is_empty());
         stack.set_time_servers(servers, now());
     }
-    let network =
-        Network { stack, plan, cards: 0, sockets: Vec::new(), queries: Vec::new(), armed: NEVER };
+    let network = Network {
+        stack,
+        plan,
+        settings: Settings::new(&arguments.settings),
+        cards: 0,
+        sockets: Vec::new(),
+        queries: Vec::new(),
+        armed: NEVER,
+    };
     NETWORK.with(|slot| *slot = Some(network));
 }
 
 /// Takes a card into service as the next interface, `eth0`, `eth1`, …
-pub fn add_card(nic: Box<dyn Nic>) {
+pub fn add_card(mut nic: Box<dyn Nic>) {
     NETWORK.with(|slot| {
         let Some(network) = slot else { return };
         let name = format!("eth{}", network.cards);
@@ -117,6 +123,7 @@ pub fn add_card(nic: Box<dyn Nic>) {
             info.chip,
             format!("{mac:02x?}").replace(", ", ":")
         );
+        network.settings.apply(&name, &mut *nic);
         network.stack.add_interface(nic, addressing, now());
         network.cards += 1;
     });
@@ -138,6 +145,9 @@ pub fn configured(arguments: &Arguments<'_>) {
         }
         for unused in network.plan.unused() {
             log::warn!("ip={unused}: no such card");
+        }
+        for (card, name, value) in network.settings.unused() {
+            log::warn!("{card}.{name}={value}: no such card");
         }
     });
     // The first turn of VLANs.
@@ -238,6 +248,7 @@ impl Network {
                         description.waiters.wake();
                     }
                 }
+                Event::Ping(_) => ping::WAITERS.wake(),
                 Event::Query(id) => {
                     if let Some((_, waiters)) = self.queries.iter().find(|(of, _)| *of == id) {
                         waiters.wake();
@@ -264,7 +275,7 @@ impl Network {
 
 /// Runs a call of the stack that may do network work, then does what that may have made necessary.
 #[inline]
-fn with_stack<R>(call: impl FnOnce(&mut Stack, Instant) -> R) -> R {
+pub fn with_stack<R>(call: impl FnOnce(&mut Stack, Instant) -> R) -> R {
     NETWORK.with(|slot| {
         let network = slot.as_mut().expect("the network is initialised before any program runs");
         let result = call(&mut network.stack, now());
@@ -279,7 +290,7 @@ fn with_stack<R>(call: impl FnOnce(&mut Stack, Instant) -> R) -> R {
 
 /// Runs a call of the stack that only looks.
 #[inline]
-fn look<R>(call: impl FnOnce(&mut Stack) -> R) -> R {
+pub fn look<R>(call: impl FnOnce(&mut Stack) -> R) -> R {
     NETWORK.with(|slot| {
         call(&mut slot.as_mut().expect("the network is initialised before any program runs").stack)
     })

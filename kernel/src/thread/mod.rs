@@ -62,6 +62,10 @@ struct Thread {
     tls_pointer: usize,
     entry: extern "C" fn(usize),
     argument: usize,
+    /// What `ps` calls it.
+    name: &'static str,
+    /// Time it had the CPU, in nanoseconds, until [`Threads::since`] if it runs.
+    cpu_ns: u64,
     /// Threads waiting in `join`.
     joiners: Vec<Slot>,
     stack: Option<Stack>,
@@ -78,11 +82,13 @@ struct Threads {
     /// A thread that ended; its stack cannot go before someone else's is in use.
     grave: Option<Box<Thread>>,
     slice_end: u64,
+    /// Until when the CPU's time has been given to somebody's account.
+    since: u64,
+    /// Time nobody wanted the CPU.
+    idle_ns: u64,
     /// What the hardware timer is set to; `u64::MAX`: nothing.
     programmed: u64,
     switches: u64,
-    /// Time spent waiting for interrupts, in nanoseconds.
-    idle_ns: u64,
 }
 
 static THREADS: Kernel<Threads> = Kernel::new(Threads {
@@ -94,9 +100,10 @@ static THREADS: Kernel<Threads> = Kernel::new(Threads {
     futexes: FutexTable::new(),
     grave: None,
     slice_end: 0,
+    since: 0,
+    idle_ns: 0,
     programmed: u64::MAX,
     switches: 0,
-    idle_ns: 0,
 });
 
 /// Why [`block`] returned.
@@ -171,6 +178,16 @@ impl Threads {
         Ok(id)
     }
 
+    /// Puts the time since the last entry on the running thread's account.
+    fn account(&mut self, now: u64) {
+        let ran = now.saturating_sub(self.since);
+        self.since = now;
+        let slot = self.current;
+        if let Some(thread) = self.thread(slot) {
+            thread.cpu_ns += ran;
+        }
+    }
+
     /// When the hardware timer has to fire next, for the thread about to run.
     fn due(&self) -> u64 {
         let timer = self.timers.next().unwrap_or(u64::MAX);
@@ -215,6 +232,8 @@ pub fn spawn(
         tls_pointer: tls.pointer(),
         entry,
         argument,
+        name: "thread",
+        cpu_ns: 0,
         joiners: Vec::new(),
         stack: Some(stack),
         _tls: Some(tls),
@@ -303,9 +322,45 @@ pub fn switches() -> u64 {
     THREADS.with(|threads| threads.switches)
 }
 
-/// Nanoseconds since boot in which nothing was ready to run.
+/// How long nobody has wanted the CPU since boot, in nanoseconds.
 pub fn idle_ns() -> u64 {
     THREADS.with(|threads| threads.idle_ns)
+}
+
+/// A thread, as `ps` shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadInfo {
+    /// What `join` takes.
+    pub id: u32,
+    /// What it is for, as far as the kernel knows.
+    pub name: &'static str,
+    /// It runs or could; else it waits.
+    pub ready: bool,
+    /// Higher runs first.
+    pub priority: u8,
+    /// Time it had the CPU, in nanoseconds. What interrupts and the network's turns took is on the account of
+    /// whoever had the CPU.
+    pub cpu_ns: u64,
+}
+
+/// All threads, by slot.
+pub fn list() -> Vec<ThreadInfo> {
+    let info = |thread: &Thread| ThreadInfo {
+        id: thread.id,
+        name: thread.name,
+        ready: thread.state == State::Ready,
+        priority: thread.priority,
+        cpu_ns: thread.cpu_ns,
+    };
+    THREADS.with(|threads| {
+        threads.account(arch::monotonic_ns());
+        threads.slots.iter().flatten().map(|thread| info(thread)).collect()
+    })
+}
+
+/// Names the running thread.
+pub fn set_name(name: &'static str) {
+    THREADS.with(|threads| threads.current().name = name);
 }
 
 /// The running thread's `errno`.
@@ -543,6 +598,7 @@ fn reschedule() {
             let next = threads.ready.pop()?;
             let now = arch::monotonic_ns();
             threads.slice_end = now + SLICE_NS;
+            threads.account(now);
             threads.program();
             let previous = core::mem::replace(&mut threads.current, next);
             if next == previous {
@@ -601,11 +657,16 @@ fn bury() {
 fn idle() {
     arch::interrupts_disable();
     if !interrupt::is_pending() {
-        THREADS.with(Threads::program);
-        let start = arch::monotonic_ns();
+        THREADS.with(|threads| {
+            threads.account(arch::monotonic_ns());
+            threads.program();
+        });
         arch::wait_for_interrupt();
-        let slept = arch::monotonic_ns().saturating_sub(start);
-        THREADS.with(|threads| threads.idle_ns += slept);
+        THREADS.with(|threads| {
+            let now = arch::monotonic_ns();
+            threads.idle_ns += now - threads.since;
+            threads.since = now;
+        });
     }
     arch::interrupts_restore(true);
 }
