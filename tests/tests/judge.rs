@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rstest::rstest;
-use trireme_tools::judge::{CASES, Options, judge};
+use trireme_tools::judge::{CASES, Case, GEMINI_CASES, Options, judge};
 
 #[test]
 fn every_case_has_its_test() {
@@ -18,9 +18,24 @@ fn linux_is_content(
     )]
     case: usize,
 ) {
-    let case = CASES[case];
+    run(CASES[case], 4);
+}
+
+/// Short: `./run.sh judge gemini` has more tests, and more cases.
+#[rstest]
+fn linux_cuts_with_the_gemini_and_is_content(
+    #[values("", "paced,late-status")] fault: &'static str,
+) {
+    let tests = match fault {
+        "" => "up,ping,tcp,v6,both,stats,down",
+        _ => "up,tcp,stats,down",
+    };
+    run(Case { fault, tests, ..GEMINI_CASES[0] }, 2);
+}
+
+fn run(case: Case, megabytes: u64) {
     let options = Options {
-        megabytes: 4,
+        megabytes,
         limit: Duration::from_secs(180),
         verbose: false,
         pcap: None,

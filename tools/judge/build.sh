@@ -29,7 +29,12 @@ for deb in "$out"/debs/*.deb; do dpkg-deb -x "$deb" "$x"; done
 cp "$x"/boot/vmlinuz-* "$out/vmlinuz"
 for m in mii via-rhine; do
 	xz -dc "$(find "$x/usr/lib/modules" -name "$m.ko.xz")" >"$root/mod/$m.ko"
-done
+	echo $m.ko
+done >"$root/mod/order"
+cat >"$root/judge.conf" <<'EOF'
+driver=via-rhine mtus='576 1000 1280 1500' peer_mtu=1500 sizes='1473 4000'
+tests=up,ping,tcp,v6,mtu,modes,phy,stats,bounce,rebind,down
+EOF
 cp "$x/usr/bin/busybox" "$x/usr/sbin/ethtool" "$root/bin/"
 for l in libc.so.6 libm.so.6 libmnl.so.0; do cp -L "$x/usr/lib/x86_64-linux-gnu/$l" "$root/lib64/"; done
 cp -L "$x/usr/lib64/ld-linux-x86-64.so.2" "$root/lib64/"

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use trireme_tools::judge::{CASES, Case, Judgement, Options, judge};
+use trireme_tools::judge::{Card, Case, Judgement, Options, judge};
 use trireme_tools::setup::{self, Need};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The model: rhine (judged by Linux's via-rhine, as Debian ships it)
+    /// The model: rhine (judged by Linux's via-rhine, as Debian ships it) or gemini (by Linux's gemini, from Debian's source)
     model: String,
     /// Only the cases of this chip
     #[arg(long)]
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// The guest's tests, comma separated, instead of the usual ones; `shell` for a look around
     #[arg(long)]
     tests: Option<String>,
-    /// MiB sent each way; without faults 50, with faults 8
+    /// MiB sent each way; without faults 50 (gemini: 16), with faults 8
     #[arg(long)]
     megabytes: Option<u64>,
     /// Show the guest's console
@@ -48,11 +48,13 @@ fn wanted(case: &Case, arguments: &Arguments) -> bool {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
-    if arguments.model != "rhine" {
-        bail!("no judge for {:?}; there is one for: rhine", arguments.model);
-    }
-    setup::ensure(&[Need::Qemu, Need::Tap])?;
-    let cases: Vec<&Case> = CASES.iter().filter(|case| wanted(case, &arguments)).collect();
+    let card = match arguments.model.as_str() {
+        "rhine" => Card::Rhine,
+        "gemini" => Card::Gemini,
+        other => bail!("no judge for {other:?}; there is one for: rhine, gemini"),
+    };
+    setup::ensure(&[Need::Qemu, Need::Judge])?;
+    let cases: Vec<&Case> = card.cases().iter().filter(|case| wanted(case, &arguments)).collect();
     if cases.is_empty() {
         bail!("no case is that");
     }
@@ -61,7 +63,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
         let tests = arguments.tests.clone().map(|tests| &*tests.leak());
         let case = Case { tests: tests.unwrap_or(case.tests), ..*case };
         let options = Options {
-            megabytes: arguments.megabytes.unwrap_or(if case.is_healthy() { 50 } else { 8 }),
+            megabytes: arguments.megabytes.unwrap_or(match case.card {
+                Card::Rhine if case.is_healthy() => 50,
+                Card::Gemini if case.is_healthy() => 16,
+                _ => 8,
+            }),
             limit: Duration::from_secs(300),
             verbose: arguments.verbose,
             pcap: arguments.pcap.clone(),

@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use trireme_tools::app::{App, THIRD_PARTY};
 use trireme_tools::arch::Arch;
 use trireme_tools::image::{self, PREBUILT};
+use trireme_tools::judge;
 use trireme_tools::setup::{self, Need};
 use trireme_tools::workspace::{cargo, root, shown};
 
@@ -24,7 +25,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     setup::ensure(&[Need::Image, Need::Board, Need::Tests])?;
     if !arguments.host_only {
-        setup::ensure(&[Need::Qemu, Need::Tap])?;
+        setup::ensure(&[Need::Qemu, Need::Tap, Need::Judge])?;
     }
     if arguments.filter.is_none() {
         form()?;
@@ -36,6 +37,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     }
     tests.args(&arguments.filter);
     if !arguments.host_only {
+        // Fetching what Linux guests are made of must not count as a test's time.
+        judge::prepare()?;
         images()?;
         tests.env(PREBUILT, "1");
     }

@@ -8,11 +8,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use nix::sched::{CloneFlags, unshare};
 
-use super::{Case, peer};
-use crate::arch::Arch;
+use super::{Card, Case, peer};
 use crate::net::{HOST_V4, HOST_V6};
 use crate::workspace::{cache, cargo, check, output, root, target_directory};
 use crate::{setup, workspace};
@@ -53,6 +52,18 @@ impl Judgement {
         self.ended && self.failed.is_empty() && !self.passed.is_empty()
     }
 
+    /// Looks at the model's counters, which know what the guest cannot tell.
+    fn compare(&mut self, case: &Case, counted: &str) {
+        let moved =
+            [case.moved].into_iter().filter(|name| !name.is_empty()).map(|name| (name, true));
+        for (name, wanted) in moved.chain(case.unmoved.iter().map(|name| (*name, false))) {
+            match counter(counted, name) {
+                Some(value) if (value > 0) == wanted => self.passed.push(format!("model's {name}")),
+                value => self.failed.push(format!("model's {name} is {value:?}")),
+            }
+        }
+    }
+
     fn line(&mut self, line: &str) {
         let Some((_, said)) = line.split_once("JUDGE ") else { return };
         match said.trim().split_once(' ') {
@@ -62,6 +73,19 @@ impl Judgement {
             _ => self.notes.push(said.trim().to_owned()),
         }
     }
+}
+
+/// What a model counted under this name, over all its ports.
+fn counter(counted: &str, name: &str) -> Option<u64> {
+    let label = format!("{name}: ");
+    let digits = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    // A name can be the end of a longer one.
+    let starts =
+        |at: usize| at == 0 || !counted[..at].ends_with(|c: char| c == '_' || c.is_alphanumeric());
+    let found = counted.match_indices(&label).filter(|(at, _)| starts(*at));
+    let numbers: Option<Vec<u64>> =
+        found.map(|(at, _)| digits(&counted[at + label.len()..])).collect();
+    numbers.filter(|numbers| !numbers.is_empty()).map(|numbers| numbers.iter().sum())
 }
 
 /// A child that does not outlive us.
@@ -75,37 +99,54 @@ impl Drop for Killed {
 }
 
 /// The folder with kernel and initial RAM disk, built from Debian's packages when it is not there or the scripts are newer.
-fn images() -> Result<PathBuf> {
-    let folder = cache()?.join("judge/rhine");
+fn images(card: Card) -> Result<PathBuf> {
+    let folder = cache()?.join("judge").join(card.name());
     fs::create_dir_all(&folder)?;
     let lock = fs::File::create(folder.join("lock"))?;
     lock.lock()?;
-    let scripts = ["build.sh", "init"].map(|name| root().join("tools/judge").join(name));
+    let scripts: &[&str] = match card {
+        Card::Rhine => &["build.sh", "init"],
+        Card::Gemini => &["build-gemini.sh", "init", "common.sh"],
+    };
+    let scripts: Vec<PathBuf> =
+        scripts.iter().map(|name| root().join("tools/judge").join(name)).collect();
     let built = folder.join("initrd.gz").metadata().and_then(|m| m.modified()).ok();
     let newest = scripts.iter().filter_map(|s| s.metadata().and_then(|m| m.modified()).ok()).max();
     if built.is_none() || built < newest {
         eprintln!("building the judge's guest from Debian's packages ...");
-        workspace::output(Command::new("bash").arg(&scripts[0]).arg(&folder))?;
+        let mut command = Command::new("bash");
+        command.arg(&scripts[0]).arg(&folder);
+        if card == Card::Gemini {
+            command.arg(setup::qemu::emulator("arm")?);
+        }
+        workspace::output(&mut command)?;
     }
     Ok(folder)
 }
 
+/// Builds every guest that is not there or older than its scripts.
+pub fn prepare() -> Result<()> {
+    Card::ALL.into_iter().try_for_each(|card| images(card).map(drop))
+}
+
 /// The model's program, built.
-fn model() -> Result<PathBuf> {
-    check(cargo().args(["build", "--quiet", "--release", "-p", "trireme-rhine-model"]))?;
-    Ok(target_directory().join("release/rhine-model"))
+fn model(card: Card) -> Result<PathBuf> {
+    let package = format!("trireme-{}-model", card.name());
+    check(cargo().args(["build", "--quiet", "--release", "-p", &package]))?;
+    Ok(target_directory().join("release").join(format!("{}-model", card.name())))
 }
 
 /// Runs one case in a network namespace of its own; this thread is left in it.
 pub fn judge(case: &Case, options: &Options) -> Result<Judgement> {
-    let (images, model) = (images()?, model()?);
+    let (images, model) = (images(case.card)?, model(case.card)?);
     unshare(CloneFlags::CLONE_NEWNET).context("a network namespace needs root")?;
     for words in [
         "link set lo up".to_owned(),
         format!("tuntap add dev {TAP} mode tap"),
         format!("addr add {HOST_V4}/24 dev {TAP}"),
         format!("addr add {HOST_V6}/64 dev {TAP} nodad"),
-        format!("link set {TAP} up"),
+        // Only a Gemini takes longer frames, and it shall get some.
+        format!("link set {TAP} mtu {} up", if case.card == Card::Gemini { 2026 } else { 1500 }),
     ] {
         output(Command::new("ip").args(words.split_whitespace()))?;
     }
@@ -133,13 +174,23 @@ fn run(
     if let Some(pcap) = &options.pcap {
         command.arg("--pcap").arg(pcap);
     }
-    if let Some(log) = &options.log {
-        command.env("RUST_LOG", log);
-    }
-    if !options.verbose && options.log.is_none() {
-        command.stderr(Stdio::null());
-    }
+    // At its end the model says what it counted.
+    command.env("RUST_LOG", options.log.as_deref().unwrap_or("info")).stderr(Stdio::piped());
     let mut model = Killed(command.spawn().context("cannot start the model")?);
+    let errors = model.0.stderr.take().context("the model has no standard error")?;
+    let aloud = options.verbose || options.log.is_some();
+    let counted = thread::spawn(move || {
+        let mut counted = String::new();
+        for line in BufReader::new(errors).lines().map_while(Result::ok) {
+            if aloud {
+                eprintln!("{line}");
+            }
+            if line.contains("Counters {") {
+                counted = line;
+            }
+        }
+        counted
+    });
     let start = Instant::now();
     while !socket.exists() {
         ensure!(model.0.try_wait()?.is_none(), "the model ended at once");
@@ -185,26 +236,46 @@ fn run(
         }
     };
     ensure!(status.success(), "the model failed: {status}");
+    let counted = counted.join().map_err(|_| anyhow!("the model's log could not be read"))?;
+    judgement.compare(case, &counted);
     Ok(judgement)
 }
 
 fn qemu(case: &Case, options: &Options, images: &Path, socket: &Path) -> Result<Command> {
-    let mut append = format!("console=ttyS0 quiet panic=-1 judge.mb={}", options.megabytes);
+    let (console, memory) = match case.card {
+        Card::Rhine => ("ttyS0", 384),
+        Card::Gemini => ("ttyAMA0 noirqdebug", 256),
+    };
+    let mut append = format!("console={console} quiet panic=-1 judge.mb={}", options.megabytes);
     if !case.tests.is_empty() {
         append.push_str(&format!(" judge.tests={}", case.tests));
     }
     if !case.is_healthy() {
         append.push_str(" judge.errors=1");
     }
-    let device = serde_json::json!({
+    let mut device = serde_json::json!({
         "driver": "vfio-user-pci",
         "socket": { "type": "unix", "path": socket },
     });
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM", "--"]).arg(setup::qemu::program(Arch::X86_64)?);
-    command.args(["-accel", "tcg", "-machine", "pc,memory-backend=ram", "-cpu", "qemu64"]);
-    command.args(["-m", "384", "-nodefaults", "-display", "none", "-serial", "stdio"]);
-    command.args(["-object", "memory-backend-memfd,id=ram,size=384M,share=on", "-no-reboot"]);
+    command.args(["--pdeathsig", "TERM", "--"]);
+    match case.card {
+        Card::Rhine => {
+            command.arg(setup::qemu::emulator("x86_64")?);
+            command.args(["-machine", "pc,memory-backend=ram", "-cpu", "qemu64"]);
+        }
+        Card::Gemini => {
+            command.arg(setup::qemu::emulator("arm")?);
+            // Debian's armmp kernel reaches nothing above 4 GiB; the device tree names slot 1.
+            command.args(["-machine", "virt,gic-version=2,highmem=off,memory-backend=ram"]);
+            command.args(["-cpu", "cortex-a15"]).arg("-dtb").arg(images.join("dtb"));
+            device["addr"] = "1".into();
+        }
+    }
+    let memory_object = format!("memory-backend-memfd,id=ram,size={memory}M,share=on");
+    command.args(["-accel", "tcg", "-m", &memory.to_string(), "-nodefaults"]);
+    command.args(["-display", "none", "-serial", "stdio", "-no-reboot"]);
+    command.args(["-object", &memory_object]);
     command.arg("-kernel").arg(images.join("vmlinuz"));
     command.arg("-initrd").arg(images.join("initrd.gz"));
     command.args(["-append", &append, "-device", &device.to_string()]);
@@ -230,6 +301,22 @@ mod tests {
         judgement.line("JUDGE FAIL ping sizes");
         assert!(!judgement.is_good());
         assert_eq!(judgement.failed, ["ping sizes"]);
+    }
+
+    #[test]
+    fn counters_of_all_ports_count_and_missing_ones_fail() {
+        let counted = "[INFO] Counters { port: [P { tx_frames: 5, rx: 0 }, P { tx_frames: 7, rx: 0 }], x_tx_frames: 9 }";
+        assert_eq!(counter(counted, "tx_frames"), Some(12));
+        assert_eq!(counter(counted, "rx"), Some(0));
+        assert_eq!(counter(counted, "frames"), None);
+        let case = Case { moved: "tx_frames", unmoved: &["rx"], ..super::super::GEMINI_CASES[0] };
+        let mut judgement = Judgement::default();
+        judgement.compare(&case, counted);
+        assert_eq!((judgement.passed.len(), judgement.failed.len()), (2, 0));
+        judgement.compare(&case, "");
+        assert_eq!(judgement.failed.len(), 2);
+        judgement.compare(&Case { moved: "rx", ..case }, counted);
+        assert_eq!(judgement.failed.len(), 3);
     }
 
     #[test]

@@ -24,12 +24,14 @@ pub enum Need {
     Tests,
     /// What the Linux guest that benches compare with is built from.
     Bench,
+    /// What the Linux guests that judge models are built from.
+    Judge,
 }
 
 impl Need {
     /// Everything there is.
-    pub const ALL: [Need; 6] =
-        [Need::Image, Need::Qemu, Need::Board, Need::Tap, Need::Tests, Need::Bench];
+    pub const ALL: [Need; 7] =
+        [Need::Image, Need::Qemu, Need::Board, Need::Tap, Need::Tests, Need::Bench, Need::Judge];
 }
 
 /// Sees to it that what is needed is there, showing what it does if that takes time.
@@ -42,6 +44,7 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
             Need::Tap => packages::install(packages::TAP),
             Need::Tests => packages::install(packages::TESTS).and_then(|()| rust::nextest()),
             Need::Bench => packages::install(packages::BENCH),
+            Need::Judge => packages::install(packages::JUDGE),
         }
         .with_context(|| format!("set-up of {need:?} failed"))?;
     }

@@ -52,6 +52,17 @@ pub(super) const BENCH: &[Wanted] = &[
     ("cpio", "cpio"),
 ];
 
+/// For building the guests that judge models; their compilers are not installed, see `tools/judge/common.sh`.
+pub(super) const JUDGE: &[Wanted] = &[
+    ("ip", "iproute2"),
+    ("cpio", "cpio"),
+    ("xz", "xz-utils"),
+    ("dtc", "device-tree-compiler"),
+    ("flock", "util-linux"),
+    ("dpkg-deb", "dpkg"),
+    ("/usr/share/keyrings/debian-archive-keyring.gpg", "debian-archive-keyring"),
+];
+
 /// For fetching QEMU.
 pub(super) const FETCH: &[Wanted] = &[
     ("dpkg-deb", "dpkg"),

@@ -21,9 +21,17 @@ const LEAST_VERSION: (u32, u32) = (10, 1);
 const PACKAGES: [&str; 2] = ["qemu-system-x86", "qemu-system-arm"];
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
+/// The emulators used, by the ends of their names: those of images, and that of a 32-bit ARM Linux which judges a model.
+const EMULATORS: [&str; 3] = ["x86_64", "aarch64", "arm"];
+
 /// The QEMU program for an architecture; `install` must have succeeded before.
 pub fn program(arch: Arch) -> Result<PathBuf> {
-    let name = format!("qemu-system-{}", arch.name());
+    emulator(arch.name())
+}
+
+/// The QEMU program whose name ends like this; `install` must have succeeded before.
+pub fn emulator(name: &str) -> Result<PathBuf> {
+    let name = format!("qemu-system-{name}");
     if let Some(program) = find_program(&name).filter(|p| is_new_enough(p)) {
         return Ok(program);
     }
@@ -52,7 +60,7 @@ fn is_new_enough(program: &Path) -> bool {
 
 /// Unpacks a QEMU into the cache if neither the system nor the cache has one.
 pub(super) fn install() -> Result<()> {
-    if Arch::ALL.iter().all(|arch| program(*arch).is_ok()) {
+    if EMULATORS.iter().all(|name| emulator(name).is_ok()) {
         return Ok(());
     }
     let cache = cache()?;
@@ -60,7 +68,7 @@ pub(super) fn install() -> Result<()> {
     // A second set-up waits here and then finds the work done.
     let lock = fs::File::create(cache.join("qemu.lock"))?;
     lock.lock().context("cannot lock qemu.lock")?;
-    if Arch::ALL.iter().all(|arch| program(*arch).is_ok()) {
+    if EMULATORS.iter().all(|name| emulator(name).is_ok()) {
         return Ok(());
     }
     let unpacked = cache.join("trixie");
@@ -68,9 +76,9 @@ pub(super) fn install() -> Result<()> {
         packages::install(packages::FETCH)?;
         step("fetching QEMU from Debian's trixie-backports", |_| fetch(&cache, &unpacked))?;
     }
-    for arch in Arch::ALL {
-        write_starter(&cache, &unpacked, arch)?;
-        let program = program(arch)?;
+    for name in EMULATORS {
+        write_starter(&cache, &unpacked, name)?;
+        let program = emulator(name)?;
         ensure!(is_new_enough(&program), "{} does not run: try {0} --version", program.display());
     }
     Ok(())
@@ -145,10 +153,10 @@ fn private_apt(apt: &Path) -> Result<PathBuf> {
     Ok(configuration)
 }
 
-fn write_starter(cache: &Path, unpacked: &Path, arch: Arch) -> Result<()> {
+fn write_starter(cache: &Path, unpacked: &Path, name: &str) -> Result<()> {
     let folder = cache.join("bin");
     fs::create_dir_all(&folder)?;
-    let name = format!("qemu-system-{}", arch.name());
+    let name = format!("qemu-system-{name}");
     let root = unpacked.display();
     let script = format!(
         "#!/bin/sh\nexec {root}/usr/lib64/ld-linux-x86-64.so.2 \
