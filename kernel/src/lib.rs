@@ -38,6 +38,7 @@ mod ready;
 mod shell;
 mod slots;
 mod small;
+mod syslog;
 pub mod system;
 mod timer;
 mod uboot;

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use log::{LevelFilter, Log, Metadata, Record};
 
 use crate::cell::Kernel;
-use crate::{console, time};
+use crate::{console, syslog, time};
 
 const RING: usize = 16 * 1024;
 
@@ -48,6 +48,7 @@ impl Log for Logger {
         RING_BUFFER.try_with(|ring| ring.write_fmt(line));
         if record.level() as usize <= CONSOLE_LEVEL.load(Ordering::Relaxed) {
             console::print(line);
+            syslog::record(record.level(), *record.args());
         }
     }
 

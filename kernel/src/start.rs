@@ -10,7 +10,7 @@ use crate::arguments::Arguments;
 use crate::boot::{BootInformation, give_up};
 use crate::{
     arch, console, descriptor, devices, entropy, files, logging, memory, net, panic, preempt,
-    shell, thread, time, tls, uboot,
+    shell, syslog, thread, time, tls, uboot,
 };
 
 unsafe extern "C" {
@@ -85,6 +85,7 @@ fn bring_up(boot: &BootInformation) -> Program {
     devices::discover(boot);
     net::configured(&arguments);
     uboot::initialize(boot, &arguments);
+    syslog::initialize(arguments.syslog, arguments.hostname.unwrap_or("trireme"));
     if !arguments.shell_off {
         shell::start(arguments.hostname.unwrap_or("trireme"));
     }

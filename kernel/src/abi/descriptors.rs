@@ -14,7 +14,7 @@ use hermit_abi::{
 use super::{answer, bytes, bytes_mut, read, write};
 use crate::descriptor::{self, Description, Errno, EventCounter, Object};
 use crate::thread::{self, Wake, wait::WaitList};
-use crate::{console, preempt, time};
+use crate::{console, preempt, syslog, time};
 
 /// Waits on a list, unless the description is non-blocking.
 fn wait(
@@ -69,6 +69,7 @@ fn write_description(description: &Description, buffer: &[u8]) -> Result<usize, 
         Object::Input => Err(EBADF),
         Object::Output => {
             console::write(buffer);
+            syslog::printed(buffer);
             Ok(buffer.len())
         }
         Object::Socket(socket) => crate::net::send(description, socket, buffer),

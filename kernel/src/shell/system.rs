@@ -8,7 +8,7 @@ use core::fmt::Write;
 
 use super::words::{Item, getopt};
 use crate::calendar::Civil;
-use crate::{interrupt, logging, memory, net, thread, time};
+use crate::{interrupt, logging, memory, net, syslog, thread, time};
 
 /// For those that take no arguments.
 fn no_more(name: &str, words: &[&str]) -> Result<(), String> {
@@ -29,6 +29,7 @@ pub fn nstat(words: &[&str], out: &mut String) -> Result<(), String> {
             let _ = writeln!(out, "{name:31} {value:<18} 0.0");
         });
     });
+    let _ = writeln!(out, "{:31} {:<18} 0.0", "syslog_dropped", syslog::dropped());
     Ok(())
 }
 

@@ -35,6 +35,7 @@ pub(super) const TESTS: &[Wanted] = &[
     ("tcpdump", "tcpdump"),
     ("ethtool", "ethtool"),
     ("dnsmasq", "dnsmasq-base"),
+    ("rsyslogd", "rsyslog"),
     ("scapy3", "python3-scapy"),
     ("cpio", "cpio"),
     ("/usr/lib/u-boot/qemu_arm64/u-boot.bin", "u-boot-qemu"),
