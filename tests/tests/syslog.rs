@@ -38,11 +38,12 @@ impl Collector {
         let mut command = Command::new(program);
         command.args(["-n", "-iNONE", "-f"]).arg(&config);
         let process = command.stdout(Stdio::null()).spawn().unwrap();
+        let collector = Collector { process, scratch };
         // Until it listens, ICMP refuses what is sent: it has to be first.
         for _ in 0..200 {
             let sockets = fs::read_to_string("/proc/thread-self/net/udp").unwrap();
             if sockets.contains(":0202 ") {
-                return Collector { process, scratch };
+                return collector;
             }
             thread::sleep(Duration::from_millis(50));
         }
