@@ -208,6 +208,19 @@ pub(crate) struct Line<'a> {
 /// Frames of the ring kept free for replies to received ones.
 const RESERVE: usize = 2;
 
+impl Line<'_> {
+    /// Whether a frame may be sent now; if not, the line has refused one.
+    #[inline]
+    pub(crate) fn is_ready(&mut self) -> bool {
+        let ready = match self.large {
+            true => self.egress.ready_large(&mut *self.nic, RESERVE),
+            false => self.egress.ready(&mut *self.nic, RESERVE),
+        };
+        self.refused |= !ready;
+        ready
+    }
+}
+
 impl Device for Line<'_> {
     type RxToken<'t>
         = Received<'t>
@@ -227,15 +240,10 @@ impl Device for Line<'_> {
 
     #[inline]
     fn transmit(&mut self, _: Instant) -> Option<Transmit<'_>> {
-        let Line { nic, egress, wire, sent, refused, large, .. } = self;
-        let ready = match large {
-            true => egress.ready_large(&mut **nic, RESERVE),
-            false => egress.ready(&mut **nic, RESERVE),
-        };
-        if !ready {
-            *refused = true;
+        if !self.is_ready() {
             return None;
         }
+        let Line { nic, egress, wire, sent, .. } = self;
         Some(Transmit { nic: &mut **nic, egress, wire, sent })
     }
 

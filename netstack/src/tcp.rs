@@ -429,7 +429,10 @@ impl Stack {
                     sent: 0,
                 };
                 attempts += 1;
-                machine.poll_egress(now, &mut line, &mut flow.engine.set);
+                // smoltcp forgets a fast retransmission that finds no room, its timer with it: it is asked when there is.
+                if line.is_ready() {
+                    machine.poll_egress(now, &mut line, &mut flow.engine.set);
+                }
                 let (sent, refused) = (line.sent, line.refused);
                 interface.unflushed |= sent > 0;
                 frames += sent;

@@ -143,6 +143,20 @@ impl Host {
         flags: u8,
         data: &[u8],
     ) {
+        self.queue_segment(from, port, sequence, acknowledgement, flags, data);
+        self.poll();
+    }
+
+    /// A segment for the next turn.
+    fn queue_segment(
+        &mut self,
+        from: [u8; 4],
+        port: u16,
+        sequence: u32,
+        acknowledgement: u32,
+        flags: u8,
+        data: &[u8],
+    ) {
         let mut tcp = [port.to_be_bytes(), 80u16.to_be_bytes()].concat();
         tcp.extend_from_slice(&sequence.to_be_bytes());
         tcp.extend_from_slice(&acknowledgement.to_be_bytes());
@@ -154,7 +168,6 @@ impl Host {
         let mut frame = ipv4(6, from, OURS, &tcp);
         fill(&mut frame);
         self.deliver(frame);
-        self.poll();
     }
 
     /// A counter of the offload layer.
@@ -773,4 +786,32 @@ fn segments_are_no_larger_than_asked_for() {
     host.segment(5000, 1001, ours.wrapping_add(4000), ACK, b"");
     set(&mut host, id, 500).unwrap();
     assert_eq!(longest(&mut host), Some(500));
+}
+
+/// What smoltcp has decided to send again and can't, it forgets: so it is not asked while the ring is full.
+#[test]
+fn a_fast_retransmission_waits_for_a_full_ring() {
+    // One frame at a time, as some room is kept for answers.
+    let abilities = Abilities { segmentation: false, ring: 3, ..Abilities::default() };
+    let mut host = Host::with(abilities, 64 << 20);
+    let listener = host.listen();
+    let (busy, _) = host.open(listener, 5000);
+    let (id, ours) = host.open(listener, 5001);
+    host.stack.send(id, &[1; 1000], host.now).unwrap();
+    host.poll();
+    host.stack.send(busy, &[2; 60_000], host.now).unwrap();
+    host.pass(Duration::from_millis(50));
+    let out = host.segments();
+    let busy_to = out.iter().filter(|s| s.destination == 5000);
+    let busy_to = busy_to.map(|s| s.sequence.wrapping_add(s.payload.len() as u32)).max().unwrap();
+    assert!(out.iter().any(|s| s.destination == 5001 && s.sequence == ours));
+    // In one batch: one flow may send and fills the ring, the other has lost its first segment.
+    host.queue_segment(PEER, 5000, 1001, busy_to, ACK, b"");
+    for _ in 0..3 {
+        host.queue_segment(PEER, 5001, 1001, ours, ACK, b"");
+    }
+    host.pass(Duration::from_secs(5));
+    let again = host.segments();
+    assert!(again.iter().any(|s| s.destination == 5001 && s.sequence == ours), "lost for good");
+    assert!(again.iter().any(|s| s.destination == 5000 && s.sequence == busy_to));
 }
