@@ -13,8 +13,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use hermit_abi::errno::{EINPROGRESS, ENOTSOCK};
 use hermit_abi::{
-    IPPROTO_IPV6, IPPROTO_TCP, IPV6_V6ONLY, SO_KEEPALIVE, SO_RCVBUF, SO_REUSEADDR, SO_SNDBUF,
-    SOL_SOCKET,
+    IPPROTO_IPV6, IPPROTO_TCP, IPV6_V6ONLY, SO_KEEPALIVE, SO_LINGER, SO_RCVBUF, SO_REUSEADDR,
+    SO_SNDBUF, SOL_SOCKET,
 };
 use trireme_netstack::{Family, Kind};
 
@@ -102,6 +102,25 @@ impl Socket {
             result => result,
         }
     }
+
+    /// Begins to connect, and doesn't block from now on: when it is writable, `take_error` tells how it went.
+    pub fn start_connect(&self, address: SocketAddr) -> Result<()> {
+        let result = with(&self.0, |description, socket| {
+            description.nonblocking.set(true);
+            net::connect(description, socket, address)
+        });
+        match result {
+            Err(error) if error.raw_os_error() == Some(EINPROGRESS) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+/// Closing it resets the connection (`SO_LINGER` of no time).
+pub fn reset_on_close(socket: &impl AsRawFd) -> Result<()> {
+    // struct linger: on, seconds.
+    let value = [1_i32.to_ne_bytes(), 0_i32.to_ne_bytes()].concat();
+    with(socket, |_, socket| net::set_option(socket, SOL_SOCKET, SO_LINGER, &value))
 }
 
 /// Sets the largest segment sent and announced, in octets of payload (`TCP_MAXSEG`). On a listener: for connections to come.

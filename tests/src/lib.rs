@@ -6,6 +6,7 @@
 
 pub mod board;
 pub mod capture;
+pub mod console;
 pub mod files;
 pub mod guest;
 pub mod images;

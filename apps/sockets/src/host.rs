@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use socket2::{Domain, SockRef, Type};
 
+/// Linux's number.
+const EINPROGRESS: i32 = 115;
+
 /// A socket that is `std`'s as soon as it is converted.
 pub struct Socket(socket2::Socket);
 
@@ -45,6 +48,21 @@ impl Socket {
     pub fn connect_timeout(&self, address: SocketAddr, timeout: Duration) -> Result<()> {
         self.0.connect_timeout(&address.into(), timeout)
     }
+
+    /// Begins to connect, and doesn't block from now on: when it is writable, `take_error` tells how it went.
+    pub fn start_connect(&self, address: SocketAddr) -> Result<()> {
+        self.0.set_nonblocking(true)?;
+        match self.0.connect(&address.into()) {
+            // `InProgress` has no stable name.
+            Err(error) if error.raw_os_error() == Some(EINPROGRESS) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+/// Closing it resets the connection (`SO_LINGER` of no time).
+pub fn reset_on_close(socket: &impl AsFd) -> Result<()> {
+    SockRef::from(socket).set_linger(Some(Duration::ZERO))
 }
 
 /// Sets the largest segment sent and announced, in octets of payload (`TCP_MAXSEG`). On a listener: for connections to come.
