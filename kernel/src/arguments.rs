@@ -45,6 +45,8 @@ pub struct Arguments<'a> {
     pub shell_off: bool,
     /// `syslog=HOST[:PORT]`.
     pub syslog: Option<&'a str>,
+    /// `watchdog=`: seconds without a sign of life after which the machine is reset; 0: as if not given.
+    pub watchdog: Option<u32>,
     /// Words not understood, values that do not parse among them.
     pub unknown: Vec<&'a str>,
 }
@@ -108,6 +110,10 @@ impl<'a> Arguments<'a> {
             },
             "syslog" => self.syslog = Some(value),
             "rhine.tx-checksumming" => self.rhine_tx = Some(value),
+            "watchdog" => match value.parse() {
+                Ok(seconds) => self.watchdog = Some(seconds),
+                Err(_) => return false,
+            },
             "uboot.slot" => self.uboot_slot = Some(value),
             "uboot.env" => self.uboot_environment = Some(value),
             "uboot.good" => match value.parse() {
@@ -171,7 +177,7 @@ mod tests {
     fn understands_what_the_manual_lists() {
         let line = "console=ttyS0 ip=10.0.2.15::10.0.2.2:255.255.255.0 ip=dhcp ntp=pool.ntp.org \
                     hostname=web panic=-1 loglevel=7 uboot.slot=b uboot.env=0x4000000:0x40000 \
-                    uboot.good=60 vlan=eth0.5:eth0 env.RUST_BACKTRACE=1 -- --port 80";
+                    uboot.good=60 watchdog=30 vlan=eth0.5:eth0 env.RUST_BACKTRACE=1 -- --port 80";
         let arguments = Arguments::parse(line);
         assert_eq!(
             arguments,
@@ -194,6 +200,7 @@ mod tests {
                 settings: vec![],
                 shell_off: false,
                 syslog: None,
+                watchdog: Some(30),
                 unknown: vec![],
             }
         );

@@ -4,6 +4,7 @@
 mod ravb;
 mod rhine;
 mod rng;
+mod watchdog;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -42,6 +43,9 @@ pub fn discover(boot: &BootInformation) {
             function.device,
             function.class
         );
+    }
+    if let Some(host) = &host {
+        functions.iter().for_each(|function| watchdog::on_pci(host, function));
     }
     for kind in [DeviceType::EntropySource, DeviceType::Network] {
         for function in &functions {
@@ -107,6 +111,7 @@ fn described(boot: &BootInformation) -> Described {
             }
             cards.ravb.extend(fdt::ravb::card(place));
             cards.generators.extend(fdt::ravb::generator(place));
+            watchdog::at_node(place);
             if !place.is("virtio,mmio") || !place.enabled() {
                 return;
             }

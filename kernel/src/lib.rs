@@ -89,3 +89,5 @@ mod thread;
 mod time;
 #[cfg(target_os = "hermit")]
 mod tls;
+#[cfg(any(target_os = "hermit", test))]
+mod watchdog;

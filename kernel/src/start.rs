@@ -10,7 +10,7 @@ use crate::arguments::Arguments;
 use crate::boot::{BootInformation, give_up};
 use crate::{
     arch, console, descriptor, devices, entropy, files, logging, memory, net, panic, preempt,
-    shell, syslog, thread, time, tls, uboot,
+    shell, syslog, thread, time, tls, uboot, watchdog,
 };
 
 unsafe extern "C" {
@@ -83,6 +83,7 @@ fn bring_up(boot: &BootInformation) -> Program {
     console::initialize();
     net::initialize(&arguments);
     devices::discover(boot);
+    watchdog::begin(arguments.watchdog);
     net::configured(&arguments);
     uboot::initialize(boot, &arguments);
     syslog::initialize(arguments.syslog, arguments.hostname.unwrap_or("trireme"));

@@ -115,6 +115,14 @@ impl Guest {
         self.type_line("");
     }
 
+    /// The way an update begins: slot b is on trial from now on, for two boots.
+    pub fn begin_trial(&mut self, limit: Duration) {
+        self.stop_uboot(limit);
+        self.at_uboot("setenv slot b; setenv upgrade_available 1; setenv bootcount 0");
+        self.at_uboot("setenv bootlimit 2; setenv bootdelay 0; saveenv");
+        self.at_uboot("reset");
+    }
+
     /// Types a command once U-Boot asks for one.
     pub fn at_uboot(&mut self, command: &str) {
         // U-Boot echoes, so a prompt that was answered already has nothing behind it.

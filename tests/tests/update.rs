@@ -104,14 +104,6 @@ fn damaged_slot_is_passed_over(#[values("qemu-arm64", "qemu-x86_64")] board: &st
     assert!(guest.console().contains("booting slot b"));
 }
 
-/// The way an update begins: slot b is on trial from now on.
-fn begin_trial(guest: &mut Guest) {
-    guest.stop_uboot(LIMIT);
-    guest.at_uboot("setenv slot b; setenv upgrade_available 1; setenv bootcount 0");
-    guest.at_uboot("setenv bootlimit 2; setenv bootdelay 0; saveenv");
-    guest.at_uboot("reset");
-}
-
 #[test]
 fn image_that_crashes_on_trial_gives_way_to_the_other() {
     let board = OnBoard::new("qemu-arm64", "httpd", "panic=-1", None);
@@ -122,7 +114,7 @@ fn image_that_crashes_on_trial_gives_way_to_the_other() {
     let mut machine = board.machine();
     flash.insert(&mut machine);
     let mut guest = Guest::boot(&machine);
-    begin_trial(&mut guest);
+    guest.begin_trial(LIMIT);
     answers(&mut guest);
     let console = guest.console();
     assert_eq!(console.matches("booting slot b").count(), 2, "{console}");
@@ -138,7 +130,7 @@ fn image_that_works_ends_its_trial_itself() {
     let mut machine = board.machine();
     flash.insert(&mut machine);
     let mut guest = Guest::boot(&machine);
-    begin_trial(&mut guest);
+    guest.begin_trial(LIMIT);
     answers(&mut guest);
     guest.wait_for("marked good", LIMIT);
     assert_eq!(flash.get("upgrade_available").as_deref(), Some("0"));

@@ -42,6 +42,28 @@ impl Configuration for Space {
     }
 }
 
+impl Space {
+    /// Reads a byte: some devices answer to the width their register has, and no other.
+    pub fn read8(&self, address: Address, offset: u8) -> u8 {
+        let at = self.offset(address, offset);
+        at.map_or(u8::MAX, |at| self.registers.read8(at + usize::from(offset & 3)))
+    }
+
+    /// Writes a byte.
+    pub fn write8(&mut self, address: Address, offset: u8, value: u8) {
+        if let Some(at) = self.offset(address, offset) {
+            self.registers.write8(at + usize::from(offset & 3), value);
+        }
+    }
+
+    /// Writes 16 bits at an even offset.
+    pub fn write16(&mut self, address: Address, offset: u8, value: u16) {
+        if let Some(at) = self.offset(address, offset) {
+            self.registers.write16(at + usize::from(offset & 2), value);
+        }
+    }
+}
+
 /// The first port that is given to a device.
 const FIRST_PORT: u64 = 0x1000;
 

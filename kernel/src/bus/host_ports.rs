@@ -40,6 +40,29 @@ impl Configuration for Space {
     }
 }
 
+impl Space {
+    /// Reads a byte: some devices answer to the width their register has, and no other.
+    pub fn read8(&self, address: Address, offset: u8) -> u8 {
+        select(address, offset & !3);
+        // SAFETY: reading configuration has no effect on memory.
+        unsafe { Port::<u8>::new(DATA + u16::from(offset & 3)).read() }
+    }
+
+    /// Writes a byte.
+    pub fn write8(&mut self, address: Address, offset: u8, value: u8) {
+        select(address, offset & !3);
+        // SAFETY: as for words.
+        unsafe { Port::<u8>::new(DATA + u16::from(offset & 3)).write(value) };
+    }
+
+    /// Writes 16 bits at an even offset.
+    pub fn write16(&mut self, address: Address, offset: u8, value: u16) {
+        select(address, offset & !3);
+        // SAFETY: as for words.
+        unsafe { Port::<u16>::new(DATA + u16::from(offset & 2)).write(value) };
+    }
+}
+
 /// Nobody describes it: it is asked.
 pub type Description = ();
 

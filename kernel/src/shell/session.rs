@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::line::{Editor, Outcome};
 use super::{ethtool, ip, ping, ss, system};
-use crate::{console, net, power, preempt, thread, uboot};
+use crate::{console, net, power, preempt, thread, uboot, watchdog};
 
 const HELP: &str = "\
 ip [-4|-6] addr | route | neigh     addresses, routes, neighbours
@@ -18,6 +18,7 @@ ethtool [-i|-k|-S|-a|-P] ethN       link; driver, features, counters, flow contr
 ethtool -s ethN wol g|d             wake the machine for a magic packet, or not
 ethtool -K ethN FEATURE on|off ...  switch features (rx, tx, sg, tso, tx-tcp6-segmentation, lro)
 ethtool --show-priv-flags ethN | --set-priv-flags ethN FLAG on|off
+wdctl                               the watchdog
 fw_printenv [NAME]                  U-Boot's environment
 fw_setenv NAME [VALUE]              change it, or remove a variable
 nstat | ps | free [-bkmgh] | uptime | date | dmesg
@@ -126,6 +127,10 @@ fn command(line: &str) {
         "uptime" => system::uptime(rest, &mut out),
         "date" => system::date(rest, &mut out),
         "dmesg" => system::dmesg(rest, &mut out),
+        "wdctl" if rest.is_empty() => {
+            watchdog::show(&mut out);
+            Ok(())
+        }
         "fw_printenv" | "fw_setenv" => firmware(name, rest, &mut out),
         "reboot" if rest.is_empty() => {
             net::drain();

@@ -8,7 +8,8 @@ use trireme_test_programs as _;
 fn main() {
     let what = env::args()
         .nth(1)
-        .expect("an argument: panic, null, stack, thread-stack, data, code, abort or memory");
+        .or_else(|| env::var("FAULT").ok())
+        .expect("an argument: panic, null, stack, thread-stack, data, code, abort, memory or hang");
     println!("about to do {what}");
     match what.as_str() {
         "panic" => panic!("wanted by the test"),
@@ -22,9 +23,24 @@ fn main() {
         "code" => write_code(),
         "abort" => std::process::abort(),
         "memory" => memory(),
+        "hang" => hang(),
         other => println!("no fault called {other}"),
     }
     println!("survived {what}");
+}
+
+/// Keeps the processor for itself, interrupts masked.
+fn hang() {
+    // SAFETY: nothing is accessed; that nothing runs from now on is what the test is about.
+    #[cfg(all(target_os = "hermit", target_arch = "x86_64"))]
+    unsafe {
+        std::arch::asm!("cli", "2: jmp 2b")
+    }
+    // SAFETY: as above.
+    #[cfg(all(target_os = "hermit", target_arch = "aarch64"))]
+    unsafe {
+        std::arch::asm!("msr daifset, #15", "2: b 2b")
+    }
 }
 
 #[inline(never)]
