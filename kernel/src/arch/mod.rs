@@ -51,6 +51,7 @@ pub use x86_64::*;
 mod aarch64 {
     mod paging;
     mod relocate;
+    mod scif;
 }
 
 /// What of x86_64 touches no machine, for its tests.

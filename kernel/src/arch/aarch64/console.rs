@@ -3,14 +3,14 @@
 //! The boot loader has set it up (speed, pins, clocks); here it is only read and written. Adding a
 //! kind is a row in [`crate::fdt::machine::UARTS`] and an arm in each of the functions below.
 //!
-//! Sources: [PL011] Arm DDI 0183G; [SCIF] R-Car Series 3rd Generation User's Manual, Serial
-//! Communication Interface with FIFO, and RZ/G2L's (the same registers at half the distance);
-//! [16550] National PC16550D. SCIF and 16550 are unverified on silicon.
+//! Sources: [PL011] Arm DDI 0183G; [16550] National PC16550D; SCIF's are in `scif.rs`. SCIF and 16550
+//! are unverified on silicon.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
-use super::mmio::{read8, read16, read32, write8, write16, write32};
+use super::mmio::{self, read8, read32, write8, write32};
 use super::mmu;
+use super::scif::{self, Scif};
 use crate::arch::Trigger;
 use crate::fdt::machine::{Uart, UartKind};
 
@@ -44,23 +44,6 @@ mod pl011 {
     pub(super) const ON: u32 = 1 << 0 | 1 << 8 | 1 << 9;
     /// IMSC: receive, receive time-out.
     pub(super) const RX: u32 = 1 << 4 | 1 << 6;
-}
-
-/// SCIF registers: offsets as in RZ/G2L; R-Car's are twice as far apart. [SCIF]
-mod scif {
-    pub(super) const SCSCR: usize = 0x04;
-    pub(super) const SCFTDR: usize = 0x06;
-    pub(super) const SCFSR: usize = 0x08;
-    pub(super) const SCFRDR: usize = 0x0a;
-    pub(super) const SCFDR: usize = 0x0e;
-    pub(super) const SCLSR: usize = 0x12;
-    /// SCSCR: receive interrupt enable.
-    pub(super) const RIE: u16 = 1 << 6;
-    /// SCFSR: transmit FIFO below its trigger level, everything sent.
-    pub(super) const TDFE: u16 = 1 << 5;
-    pub(super) const TEND: u16 = 1 << 6;
-    /// SCFSR: data (little, enough for the trigger), break, error. They stop reception until written 0.
-    pub(super) const RECEIVED: u16 = 1 << 0 | 1 << 1 | 1 << 4 | 1 << 7;
 }
 
 /// 16550 registers. [16550 8]
@@ -104,6 +87,31 @@ fn at(register: usize) -> usize {
     register << SHIFT.load(Ordering::Relaxed)
 }
 
+/// A block of registers, by its address.
+struct Registers(usize);
+
+impl scif::Block for Registers {
+    fn read8(&self, offset: usize) -> u8 {
+        mmio::read8(self.0, offset)
+    }
+
+    fn read16(&self, offset: usize) -> u16 {
+        mmio::read16(self.0, offset)
+    }
+
+    fn write8(&self, offset: usize, value: u8) {
+        mmio::write8(self.0, offset, value);
+    }
+
+    fn write16(&self, offset: usize, value: u16) {
+        mmio::write16(self.0, offset, value);
+    }
+}
+
+fn scif(base: usize) -> Scif<Registers> {
+    Scif { block: Registers(base), shift: SHIFT.load(Ordering::Relaxed) }
+}
+
 fn read_16550(base: usize, register: usize) -> u32 {
     match WIDE.load(Ordering::Relaxed) {
         0 => u32::from(read8(base, at(register))),
@@ -128,7 +136,7 @@ pub fn console_write(bytes: &[u8]) {
     for &byte in bytes {
         let room = || match kind {
             PL011 => read32(base, pl011::FR) & pl011::TXFF == 0,
-            SCIF => read16(base, at(scif::SCFSR)) & scif::TDFE != 0,
+            SCIF => scif(base).has_room(),
             _ => read_16550(base, ns16550::LSR) & ns16550::THRE != 0,
         };
         if !(0..PATIENCE).any(|_| room()) {
@@ -136,11 +144,7 @@ pub fn console_write(bytes: &[u8]) {
         }
         match kind {
             PL011 => write32(base, pl011::DR, u32::from(byte)),
-            SCIF => {
-                write8(base, at(scif::SCFTDR), byte);
-                let status = read16(base, at(scif::SCFSR));
-                write16(base, at(scif::SCFSR), status & !(scif::TDFE | scif::TEND));
-            }
+            SCIF => scif(base).put(byte),
             _ => write_16550(base, ns16550::DATA, byte),
         }
     }
@@ -154,20 +158,7 @@ pub fn console_read() -> Option<u8> {
             let any = read32(base, pl011::FR) & pl011::RXFE == 0;
             any.then(|| read32(base, pl011::DR) as u8)
         }
-        SCIF => {
-            let byte = match read16(base, at(scif::SCFDR)) & 0x1f {
-                0 => None,
-                _ => Some(read8(base, at(scif::SCFRDR))),
-            };
-            let status = read16(base, at(scif::SCFSR));
-            if status & scif::RECEIVED != 0 {
-                write16(base, at(scif::SCFSR), status & !scif::RECEIVED);
-            }
-            if read16(base, at(scif::SCLSR)) & 1 != 0 {
-                write16(base, at(scif::SCLSR), 0);
-            }
-            byte
-        }
+        SCIF => scif(base).take(),
         NS16550 => {
             let any = read_16550(base, ns16550::LSR) & ns16550::DR != 0;
             any.then(|| read_16550(base, ns16550::DATA) as u8)
@@ -184,10 +175,7 @@ pub fn console_interrupt() -> Option<(u32, Trigger)> {
             write32(base, pl011::ICR, 0x7ff);
             write32(base, pl011::IMSC, pl011::RX);
         }
-        SCIF => {
-            let control = read16(base, at(scif::SCSCR));
-            write16(base, at(scif::SCSCR), control | scif::RIE);
-        }
+        SCIF => scif(base).listen(),
         NS16550 => write_16550(base, ns16550::IER, 1),
         _ => return None,
     }

@@ -17,6 +17,7 @@ mod power;
 mod random;
 mod relocate;
 mod rtc;
+mod scif;
 mod semihosting;
 mod timer;
 
