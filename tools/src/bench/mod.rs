@@ -3,15 +3,19 @@
 //! `tools/bench/measure.py` does the counting; here is which guests it boots, which of its numbers make which row,
 //! and the report.
 
+mod boards;
 mod guests;
 mod report;
 mod rhine;
 mod rows;
+mod section;
 
+pub use boards::boards;
 pub use guests::{Guest, Options, measure};
 pub use report::{Measured, report};
-pub use rhine::{rhine, with_rhine};
+pub use rhine::rhine;
 pub use rows::{ROWS, Row, row};
+pub use section::with_section;
 
 use serde::Deserialize;
 

@@ -7,14 +7,15 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use trireme_tools::arch::Arch;
 use trireme_tools::bench::{
-    Guest, Measurement, Options, ROWS, Row, measure, report, rhine, row, with_rhine,
+    Guest, Measurement, Options, ROWS, Row, boards, measure, report, rhine, row, with_section,
 };
 use trireme_tools::setup::{self, Need};
 use trireme_tools::workspace::{output, root};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// One row: tx, tx-csum, rx, udp, http, http-idle, http-close, boot, idle, ram, size; or rhine, the section on VIA Rhine;
+    /// One row: tx, tx-csum, rx, udp, http, http-idle, http-close, boot, idle, ram, size; or rhine or boards, the sections on VIA Rhine and on
+    /// board images;
     /// everything if left out. The section, and everything, go to docs/measurements.md too
     name: Option<String>,
     /// The architecture; every one if left out
@@ -33,11 +34,19 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     let file = root().join("docs/measurements.md");
+    if arguments.name.as_deref() == Some("boards") {
+        setup::ensure(&[Need::Image, Need::Qemu, Need::Board])?;
+        let section = boards(&when()?)?;
+        println!("{section}");
+        fs::write(&file, with_section(&fs::read_to_string(&file)?, &section))?;
+        println!("written to {}", file.display());
+        return Ok(ExitCode::SUCCESS);
+    }
     if arguments.name.as_deref() == Some("rhine") {
         setup::ensure(&[Need::Image, Need::Qemu, Need::Bench])?;
         let section = rhine(arguments.repeat, &when()?)?;
         println!("{section}");
-        fs::write(&file, with_rhine(&fs::read_to_string(&file)?, &section))?;
+        fs::write(&file, with_section(&fs::read_to_string(&file)?, &section))?;
         println!("written to {}", file.display());
         return Ok(ExitCode::SUCCESS);
     }
@@ -46,7 +55,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
         Some(name) => match row(name) {
             Some(row) => vec![*row],
             None => {
-                bail!("no row {name}; there are: {}, rhine", ROWS.map(|r| r.name).join(", "))
+                bail!(
+                    "no row {name}; there are: {}, rhine, boards",
+                    ROWS.map(|r| r.name).join(", ")
+                )
             }
         },
     };
@@ -61,7 +73,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     if arguments.name.is_none() && arguments.arch.is_none() && !arguments.no_linux {
         let section = rhine(arguments.repeat, &when()?)?;
         println!("\n{section}");
-        fs::write(&file, with_rhine(&format!("{}{whole}", heading()?), &section))?;
+        let document = with_section(&format!("{}{whole}", heading()?), &section);
+        setup::ensure(&[Need::Board])?;
+        fs::write(&file, with_section(&document, &boards(&when()?)?))?;
         println!("written to {}", file.display());
     }
     Ok(ExitCode::SUCCESS)
