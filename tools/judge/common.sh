@@ -14,7 +14,7 @@ flock 9
 
 # private_apt ARCH...: apt-get and apt-cache below know trixie for these architectures, and no installed package.
 private_apt() {
-	local mirror known
+	local mirror
 	mirror=$(apt-get indextargets --format '$(ORIGIN)/$(LABEL) $(REPO_URI)' | sed -n 's|^Debian/Debian ||p' | head -1)
 	[ -n "$mirror" ] || { echo "apt-get knows no Debian mirror here" >&2; exit 1; }
 	: >"$apt/state/status"
@@ -26,9 +26,8 @@ private_apt() {
 		APT::Sandbox::User "root"; Acquire::Languages "none";
 	EOF
 	export APT_CONFIG=$apt/apt.conf DEBIAN_FRONTEND=noninteractive
-	for known in amd64 "$@"; do
-		ls "$apt"/state/lists/*_binary-"$known"_Packages* >/dev/null 2>&1 || { apt-get -q update >&2; break; }
-	done
+	# Old lists name packages the mirror has no more.
+	apt-get -q update >&2 || echo "no newer package lists to be had, going on with those there are" >&2
 }
 
 # fetch PACKAGE[:ARCH]...: downloads what is not there; prints the files.
