@@ -46,9 +46,14 @@ pub use aarch64::*;
 #[cfg(all(target_os = "hermit", target_arch = "x86_64"))]
 pub use x86_64::*;
 
-/// What of aarch64 touches no machine, for its tests.
+/// What of aarch64 touches no machine, or a model in place of it, for its tests.
 #[cfg(not(target_os = "hermit"))]
 mod aarch64 {
+    mod gic;
+    #[path = "host/mmio.rs"]
+    mod mmio;
+    #[path = "host/mmu.rs"]
+    mod mmu;
     mod paging;
     mod relocate;
     mod scif;

@@ -17,6 +17,13 @@ use super::mmu;
 use crate::arch::{MapError, Msi, Trigger};
 use crate::fdt::machine::Gic;
 
+#[cfg(target_os = "hermit")]
+mod system;
+#[cfg(not(target_os = "hermit"))]
+#[path = "host/gic_system.rs"]
+mod system;
+#[cfg(test)]
+mod tests;
 mod v3;
 
 /// INTIDs below this are lines; from 1020 on they have special meanings. [V2 2.2.1]
@@ -223,7 +230,7 @@ pub fn msi_allocate() -> Option<Msi> {
 /// Takes the pending interrupt, if there (still) is one.
 pub(super) fn acknowledge() -> Option<u32> {
     let line = if VERSION.load(Ordering::Relaxed) == 3 {
-        v3::acknowledge()
+        system::acknowledge()
     } else {
         read32(OURS.load(Ordering::Relaxed), cpu::IAR)
     };
@@ -233,7 +240,7 @@ pub(super) fn acknowledge() -> Option<u32> {
 /// Ends the interrupt that [`acknowledge`] gave.
 pub(super) fn end(line: u32) {
     if VERSION.load(Ordering::Relaxed) == 3 {
-        v3::end(line);
+        system::end(line);
     } else {
         write32(OURS.load(Ordering::Relaxed), cpu::EOIR, line);
     }
