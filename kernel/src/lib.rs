@@ -34,6 +34,7 @@ mod calendar;
 mod cpio;
 mod futex;
 pub mod network;
+pub mod ptp;
 mod ready;
 mod shell;
 mod slots;

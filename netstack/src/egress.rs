@@ -11,7 +11,7 @@ use crate::gso::Segmentation;
 use crate::offload::{self, Unfinished};
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
-use trireme_nic::{Buffer, Feature, FrameShape, Network, Nic, Transport};
+use trireme_nic::{Buffer, Feature, FrameShape, Network, Nic, TransmitRequest, Transport};
 
 /// Length of an Ethernet header without tags.
 pub const LINK_LEN: usize = 14;
@@ -95,6 +95,35 @@ impl Egress {
         let result = write(with_link(&mut buffer, link));
         self.finish(nic, buffer, None);
         result
+    }
+
+    /// Sends a frame that is not IP and of which the card is to say when it leaves. `None`: it cannot, or
+    /// its ring is full.
+    pub fn send_timed(
+        &mut self,
+        nic: &mut dyn Nic,
+        link: &[u8; LINK_LEN],
+        payload: &[u8],
+    ) -> Option<u32> {
+        let len = LINK_LEN + payload.len();
+        let mut buffer = nic.transmit_buffer(len)?;
+        with_link(&mut buffer, Some(link)).copy_from_slice(payload);
+        let shape = FrameShape {
+            len,
+            link_len: LINK_LEN as u8,
+            tagged: false,
+            network: Network::Other,
+            transport: Transport::Other,
+            segment: None,
+        };
+        self.counters.tx_csum_none += 1;
+        match nic.ptp() {
+            Some(clock) => Some(clock.transmit_timed(buffer, &TransmitRequest::plain(shape))),
+            None => {
+                nic.transmit_cancel(buffer);
+                None
+            }
+        }
     }
 
     /// Sends a TCP or UDP packet without IP options or extension headers and not to be cut, of `len`

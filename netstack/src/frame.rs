@@ -48,6 +48,8 @@ pub mod ethertype {
     pub const IPV6: u16 = 0x86dd;
     /// 802.1ad service tag.
     pub const SERVICE_VLAN: u16 = 0x88a8;
+    /// PTP (IEEE 1588 annex E).
+    pub const PTP: u16 = 0x88f7;
 }
 
 /// TCP flag bits, as in byte 13 of the header (RFC 9293, RFC 3168).

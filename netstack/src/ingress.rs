@@ -53,6 +53,9 @@ impl Stack {
                 let action = at.arp(packet, now);
                 return self.act(interface, action, now);
             }
+            ethertype::PTP => {
+                return self.ptp_frame(interface, frame, headers.shape.link_len.into());
+            }
             _ => {
                 self.statistics.unknown_protocol += 1;
                 return;

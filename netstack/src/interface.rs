@@ -10,6 +10,7 @@ use crate::multicast::Groups;
 use crate::nd::{self, Nd};
 use crate::neighbour::{Action, Neighbours, Waiter};
 use crate::packet::{self, Pair};
+use crate::ptp::PtpQueue;
 use crate::vlan::Trunk;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -77,6 +78,8 @@ pub(crate) struct Interface {
     pub(crate) sharing: Option<Box<Sharing>>,
     /// It is one.
     pub(crate) vlan: Option<Vlan>,
+    /// Where PTP messages go.
+    pub(crate) ptp: Option<PtpQueue>,
 }
 
 impl Interface {
@@ -98,6 +101,7 @@ impl Interface {
             unflushed: false,
             sharing: None,
             vlan: None,
+            ptp: None,
         }
     }
 

@@ -50,6 +50,7 @@ mod packet;
 mod ping;
 mod pmtu;
 mod ports;
+mod ptp;
 mod query;
 mod queue;
 mod reassembly;
@@ -71,6 +72,7 @@ pub use ipconfig::{Addressing, Ipv4Addressing, Ipv6Addressing};
 pub use look::{InterfaceInfo, SocketInfo, SocketState};
 pub use neighbour::NeighbourInfo;
 pub use ping::{Answer, AnswerKind, MAX_PAYLOAD as MAX_PING_PAYLOAD, PingId};
+pub use ptp::PtpMessage;
 pub use smoltcp::time::{Duration, Instant};
 pub use socket::{
     Event, Family, Kind, QueryId, Readiness, Shutdown, SocketId, SocketOption, SocketOptionName,

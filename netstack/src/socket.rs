@@ -68,6 +68,8 @@ pub enum Event {
     Query(QueryId),
     /// An echo request was answered.
     Ping(PingId),
+    /// `eth{n}` received a PTP message.
+    Ptp(usize),
 }
 
 /// A socket option with its value.

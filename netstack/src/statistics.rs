@@ -22,6 +22,8 @@ statistics! {
     not_for_us,
     /// EtherTypes and IP protocols nobody here speaks.
     unknown_protocol,
+    /// PTP messages lost because the program did not take them.
+    ptp_overflows,
     /// Packets from addresses nobody can have.
     bad_source,
     /// Datagrams put together from fragments.

@@ -144,7 +144,8 @@ pub(crate) fn emac<R: Registers>(
         regs::ECSIPR.write(bar, Ecsr::ICD | Ecsr::LCHNG);
     } else {
         shut(bar, Csr0::TPE | Csr0::RPE, delay)?;
-        write_sums(bar, variant, setting);
+        write_transmit_sums(bar, variant, setting);
+        write_receive_sums(bar, variant, setting);
         // Also without sums: the gates are in the way of everything. [E37]
         regs::CSR0.write(bar, Csr0::TPE | Csr0::RPE);
         regs::ECSIPR.write(bar, Ecsr::ICD);
@@ -153,11 +154,16 @@ pub(crate) fn emac<R: Registers>(
     Ok(())
 }
 
-/// Writes what the TOE is to sum. Its gates must be shut.
-pub(crate) fn write_sums<R: Registers>(bar: &R, variant: Variant, setting: &Setting) {
-    let sums = |on: bool, sums: Sums| if on { sums } else { Sums::empty() };
-    regs::CSR1.write(bar, sums(setting.transmit_checksums, variant.transmit_sums()));
-    regs::CSR2.write(bar, sums(setting.receive_checksums, variant.receive_sums()));
+/// Writes what the TOE is to sum of frames to send. Its gate for them must be shut. [RV 2.9]
+pub(crate) fn write_transmit_sums<R: Registers>(bar: &R, variant: Variant, setting: &Setting) {
+    let on = setting.transmit_checksums;
+    regs::CSR1.write(bar, if on { variant.transmit_sums() } else { Sums::empty() });
+}
+
+/// The same for received ones.
+pub(crate) fn write_receive_sums<R: Registers>(bar: &R, variant: Variant, setting: &Setting) {
+    let on = setting.receive_checksums;
+    regs::CSR2.write(bar, if on { variant.receive_sums() } else { Sums::empty() });
 }
 
 /// Shuts gates of the TOE and waits until they are. [RV 5.4]

@@ -212,7 +212,7 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
             init::shut(&self.bar, Csr0::RPE, &*self.delay)?;
             self.drain_receiver()?;
             self.setting.receive_checksums = on;
-            init::write_sums(&self.bar, self.variant, &self.setting);
+            init::write_receive_sums(&self.bar, self.variant, &self.setting);
             self.change_trailer();
             regs::CSR0.write(&self.bar, Csr0::TPE | Csr0::RPE);
         }
@@ -231,7 +231,7 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
         self.drain_transmitter()?;
         init::shut(&self.bar, Csr0::TPE, &*self.delay)?;
         self.setting.transmit_checksums = on;
-        init::write_sums(&self.bar, self.variant, &self.setting);
+        init::write_transmit_sums(&self.bar, self.variant, &self.setting);
         regs::CSR0.write(&self.bar, Csr0::TPE | Csr0::RPE);
         Ok(())
     }

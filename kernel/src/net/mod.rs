@@ -28,6 +28,7 @@ use crate::{entropy, memory, thread, time};
 mod features;
 mod options;
 pub mod ping;
+pub mod ptp;
 pub mod report;
 mod resolve;
 mod socket;
@@ -62,6 +63,8 @@ struct Network {
     cards: usize,
     /// Who is behind each socket, by its index in the stack's table.
     sockets: Vec<Option<(SocketId, Weak<Description>)>>,
+    /// Who waits for PTP messages of which card.
+    ptp: Vec<(usize, Rc<WaitList>)>,
     /// Name lookups under way.
     queries: Vec<(QueryId, Rc<WaitList>)>,
     /// What the network's timer is set to, in nanoseconds; [`NEVER`]: not set.
@@ -103,6 +106,7 @@ pub fn initialize(arguments: &Arguments<'_>) {
         settings: Settings::new(&arguments.settings),
         cards: 0,
         sockets: Vec::new(),
+        ptp: Vec::new(),
         queries: Vec::new(),
         armed: NEVER,
     };
@@ -249,6 +253,9 @@ impl Network {
                     }
                 }
                 Event::Ping(_) => ping::WAITERS.wake(),
+                Event::Ptp(n) => {
+                    self.ptp.iter().filter(|(of, _)| *of == n).for_each(|(_, w)| w.wake());
+                }
                 Event::Query(id) => {
                     if let Some((_, waiters)) = self.queries.iter().find(|(of, _)| *of == id) {
                         waiters.wake();

@@ -24,6 +24,7 @@ Usage:
         ethtool -S|--statistics ethN    counters of card and offload layer
         ethtool -a|--show-pause ethN    flow control
         ethtool -P|--show-permaddr ethN address
+        ethtool -T|--show-time-stamping ethN
         ethtool -s|--change ethN wol g|d
         ethtool --show-priv-flags ethN
         ethtool --set-priv-flags ethN FLAG on|off ...
@@ -51,6 +52,10 @@ pub fn run(words: &[&str], out: &mut String) -> Result<(), String> {
         }
         ["-S" | "--statistics", card] => counters(card, out),
         ["-a" | "--show-pause", card] => on_card(card, |nic| pause(card, nic, out))?,
+        ["-T" | "--show-time-stamping", card] => {
+            let _ = writeln!(out, "Time stamping parameters for {card}:");
+            on_card(card, |nic| timestamping(nic, out)).inspect_err(|_| out.clear())
+        }
         ["-P" | "--show-permaddr", card] => on_card(card, |nic| {
             let _ = writeln!(out, "Permanent address: {}", mac(nic.mac_address()));
         }),
@@ -120,6 +125,23 @@ fn driver(nic: &mut dyn Nic, out: &mut String) {
     let _ = writeln!(out, "driver: {}\nversion: {}", info.driver, env!("CARGO_PKG_VERSION"));
     let _ = writeln!(out, "chip: {}\nsupports-statistics: yes", info.chip);
     let _ = writeln!(out, "supports-priv-flags: {}", if flags { "yes" } else { "no" });
+}
+
+fn timestamping(nic: &mut dyn Nic, out: &mut String) {
+    let Some(clock) = nic.ptp() else {
+        out.push_str("PTP Hardware Clock: none\n");
+        return;
+    };
+    out.push_str("Capabilities:\n");
+    for can in ["hardware-transmit", "hardware-receive", "hardware-raw-clock"] {
+        let _ = writeln!(out, "\t{can}");
+    }
+    let _ = match clock.now() {
+        Ok(now) => writeln!(out, "PTP Hardware Clock: {}.{:09} s", now.seconds, now.nanoseconds),
+        Err(error) => writeln!(out, "PTP Hardware Clock: {error}"),
+    };
+    out.push_str("Hardware Transmit Timestamp Modes: ptp messages of programs\n");
+    out.push_str("Hardware Receive Filter Modes: all\n");
 }
 
 fn features(nic: &mut dyn Nic, out: &mut String) {

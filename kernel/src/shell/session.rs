@@ -14,7 +14,7 @@ ip [-4|-6] addr | route | neigh     addresses, routes, neighbours
 ip [-s] link                        interfaces, with counters
 ping [-4|-6] [-c N] [-i S] HOST     echo requests (also -s BYTES, -W S, -w S, -t TTL, -q, -I ethN); Ctrl-C ends it
 ss [-tulanmsH46]                    sockets
-ethtool [-i|-k|-S|-a|-P] ethN       link; driver, features, counters, flow control, address
+ethtool [-i|-k|-S|-a|-P|-T] ethN    link; driver, features, counters, flow control, address, timestamps
 ethtool -s ethN wol g|d             wake the machine for a magic packet, or not
 ethtool -K ethN FEATURE on|off ...  switch features (rx, tx, sg, tso, tx-tcp6-segmentation, lro)
 ethtool --show-priv-flags ethN | --set-priv-flags ethN FLAG on|off

@@ -62,13 +62,11 @@ impl Parsed {
             kind = word(frame, 16)?;
             at = 18;
         }
-        let parsed = match kind {
-            0x0800 => Parsed::ipv4(frame, at, faults)?,
-            0x86dd => Parsed::ipv6(frame, at)?,
-            _ => return None,
-        };
-        let padded = faults.padding_unsupported && parsed.end != frame.len();
-        (!padded).then_some(parsed)
+        match kind {
+            0x0800 => Parsed::ipv4(frame, at, faults),
+            0x86dd => Parsed::ipv6(frame, at),
+            _ => None,
+        }
     }
 
     fn ipv4(frame: &[u8], at: usize, faults: &Faults) -> Option<Parsed> {
@@ -181,6 +179,9 @@ fn word(frame: &[u8], at: usize) -> Option<u16> {
 pub(crate) fn toe_trailer(frame: &[u8], enables: u32, faults: &Faults) -> [u16; 2] {
     let mut results = [0xffff; 2];
     let Some(parsed) = Parsed::find(frame, faults) else { return results };
+    if faults.padding_unsupported && parsed.end != frame.len() {
+        return results;
+    }
     // Any value but the two with a meaning is "wrong"; which one real hardware gives is not public.
     let verdict = |sum: u16| match !sum {
         0xffff => 0xfffe,

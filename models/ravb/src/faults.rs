@@ -112,7 +112,7 @@ faults! {
     zero_udp_is_right: switch,
     /// GbEth: IPv4 options are no obstacle. (sheet 10, 14)
     takes_options: switch,
-    /// GbEth: frames with bytes behind the IP packet are not supported. (sheet 10, 14)
+    /// GbEth: received frames with bytes behind the IP packet are not supported. (sheet 10, 14)
     padding_unsupported: switch,
     /// GbEth: the engine adds to what the field holds instead of replacing it. (sheet 10, 15)
     seeded_checksum: switch,

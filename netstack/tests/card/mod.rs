@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use trireme_nic::double::TwoMemories;
 use trireme_nic::{
     Buffer, Direction, Dma, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link,
-    MacAddress, Network, Nic, ReceiveChecksum, ReceiveFilter, ReceivedFrame, TransmitAbility,
-    TransmitRequest,
+    MacAddress, Network, Nic, Ptp, PtpError, PtpTime, ReceiveChecksum, ReceiveFilter,
+    ReceivedFrame, TransmitAbility, TransmitRequest,
 };
 
 /// Room for one frame.
@@ -33,6 +33,10 @@ pub struct Card {
     /// Where frames come from and, at a flush, go to.
     wire: Option<Peer>,
     receive_buffers: Vec<Buffer>,
+    /// What its clock shows, if it has one; each look at it takes a second.
+    pub clock: Option<PtpTime>,
+    /// Numbers of frames whose times were wanted.
+    timed: VecDeque<u32>,
 }
 
 /// One end of a card's wire.
@@ -66,6 +70,8 @@ impl Card {
             flushes: 0,
             wire: None,
             receive_buffers: Vec::new(),
+            clock: None,
+            timed: VecDeque::new(),
         }
     }
 
@@ -319,5 +325,42 @@ impl Nic for Card {
         Err(FeatureError::Fixed)
     }
 
+    fn ptp(&mut self) -> Option<&mut dyn Ptp> {
+        if self.clock.is_some() { Some(self) } else { None }
+    }
+
     fn statistics(&self, _visit: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+impl Ptp for Card {
+    fn now(&mut self) -> Result<PtpTime, PtpError> {
+        let clock = self.clock.as_mut().ok_or(PtpError::Timeout)?;
+        clock.seconds += 1;
+        Ok(*clock)
+    }
+    fn set(&mut self, time: PtpTime) -> Result<(), PtpError> {
+        self.clock = Some(time);
+        Ok(())
+    }
+    fn adjust(&mut self, _ppb: i32) -> Result<(), PtpError> {
+        Ok(())
+    }
+    fn max_adjustment(&self) -> i32 {
+        1
+    }
+    /// The nanoseconds are the frame's length.
+    fn received_at(&self, frame: &ReceivedFrame) -> Option<PtpTime> {
+        let nanoseconds = frame.buffer.len() as u32;
+        self.clock.map(|clock| PtpTime { nanoseconds, ..clock })
+    }
+    fn transmit_timed(&mut self, buffer: Buffer, request: &TransmitRequest) -> u32 {
+        self.transmit(buffer, request);
+        let number = self.taken.len() as u32;
+        self.timed.push_back(number);
+        number
+    }
+    fn sent_at(&mut self) -> Option<(u32, PtpTime)> {
+        let number = self.timed.pop_front()?;
+        Some((number, self.now().ok()?))
+    }
 }
