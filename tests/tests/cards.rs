@@ -1,15 +1,16 @@
 //! The virtio card wherever a machine may have it: each bus, each kind of interrupt, behind bridges, twice.
 
 use std::io::{Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rstest::rstest;
+use trireme_tests::console::ask;
 use trireme_tests::files::noise;
 use trireme_tests::guest::Guest;
 use trireme_tests::images::image;
-use trireme_tests::network::isolate;
+use trireme_tests::network::{ip, isolate, tap};
 use trireme_tools::arch::Arch;
 use trireme_tools::qemu::{Machine, Nic};
 
@@ -224,4 +225,56 @@ fn devices_without_a_driver_disturb_nothing(
     if other.contains("disable-modern") {
         assert!(guest.console().contains("virtio Network: "), "{}", guest.console());
     }
+}
+
+/// Two cards, each with its own `ip=` by name, the second's network within the first's: the longest prefix decides,
+/// whichever card comes first, and a socket bound to one card's address answers there only.
+#[rstest]
+#[case(Arch::X86_64, "q35")]
+#[case(Arch::Aarch64, "virt")]
+fn each_card_has_its_address_and_the_longest_prefix_decides(
+    #[case] arch: Arch,
+    #[case] kind: &str,
+) {
+    isolate();
+    for (name, address) in [("tap0", "10.0.0.1/8"), ("tap1", "10.78.0.1/24")] {
+        tap(name);
+        ip(&format!("addr add {address} dev {name}"));
+        ip(&format!("link set {name} up"));
+    }
+    let server = TcpListener::bind("10.78.0.1:9000").unwrap();
+    let mut machine = Machine::new(arch, &image("tcp-proxy", arch).boot);
+    machine.machine = Some(kind.to_owned());
+    machine.nic = Nic::None;
+    machine.append =
+        "ip=10.78.0.2:::255.255.255.0::eth1:off ip=10.0.0.2::10.0.0.1:255.0.0.0::eth0:off \
+                      -- --listen 10.0.0.2:8080 --to 10.78.0.1:9000"
+            .to_owned();
+    for (n, name) in ["tap0", "tap1"].into_iter().enumerate() {
+        let netdev = format!("tap,id=net{n},ifname={name},script=no,downscript=no");
+        let card =
+            format!("virtio-net-pci,romfile=,netdev=net{n},mac=52:54:00:12:34:5{n},addr=0x1{n}");
+        machine.extra.extend(["-netdev".into(), netdev.into(), "-device".into(), card.into()]);
+    }
+    let mut guest = Guest::boot(&machine);
+    guest.wait_for("listening on 10.0.0.2:8080", BOOT);
+    let addresses = ask(&mut guest, "ip addr");
+    let (first, second) = addresses.split_once("eth1").expect("two cards");
+    assert!(first.contains("10.0.0.2/8") && !first.contains("10.78."), "{addresses}");
+    assert!(second.contains("10.78.0.2/24") && !second.contains("10.0.0.2"), "{addresses}");
+
+    let mut client = TcpStream::connect("10.0.0.2:8080").unwrap();
+    client.write_all(b"hello").unwrap();
+    let (mut served, from) = server.accept().unwrap();
+    assert_eq!(from.ip().to_string(), "10.78.0.2", "the address of the card it leaves by");
+    let mut got = [0; 5];
+    served.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"hello");
+    // By which card, its neighbours tell: 10.78.0.1 is within the first's network, too.
+    let neighbours = ask(&mut guest, "ip neigh");
+    let line = neighbours.lines().find(|line| line.contains("10.78.0.1 "));
+    assert!(line.is_some_and(|line| line.contains("eth1")), "{neighbours}");
+    // The second card's address has no listener: it says so at once.
+    let refused = TcpStream::connect("10.78.0.2:8080").unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
 }
