@@ -8,6 +8,7 @@ use crate::flow::FlowKey;
 use crate::listen::Listener;
 use crate::neighbour::Waiter;
 use crate::queue::Queue;
+use crate::route::told;
 use crate::socket::{
     Family, Kind, Options, Readiness, Shutdown, SocketId, SocketOption, SocketOptionName,
     canonical, presented,
@@ -166,9 +167,8 @@ impl Stack {
         let flow = self.flow_mut(index).ok_or(Error::WouldBlock)?;
         flow.phase = Phase::Open;
         flow.reported = flow.readiness();
-        let peer = presented(flow.key.remote, flow.family);
-        let port = flow.key.remote_port;
-        Ok((accepted, SocketAddr::new(peer, port)))
+        let peer = told(flow.key.remote, flow.key.remote_port, flow.family, flow.interface);
+        Ok((accepted, peer))
     }
 
     /// Connects. TCP: `Err(InProgress)`, then the socket becomes writable or has an error. UDP: names
@@ -203,7 +203,7 @@ impl Stack {
         if address.port() == 0 || remote.is_multicast() {
             return Err(Error::AddressNotAvailable);
         }
-        let route = self.route(remote, None)?;
+        let route = self.route(remote, self.scope_of(&address)?)?;
         if let IpAddr::V4(v4) = remote
             && self.interfaces[route.interface].is_broadcast(v4)
         {
@@ -279,7 +279,8 @@ impl Stack {
         if address.port() == 0 {
             return Err(Error::InvalidArgument);
         }
-        let route = self.route(remote, None)?;
+        let scope = self.scope_of(&address)?;
+        let route = self.route(remote, scope)?;
         let local = if bound.is_unspecified() { route.source } else { bound };
         let port = if port == 0 { self.bind_ephemeral(index)? } else { port };
         let peer = (route.destination, address.port());
@@ -287,6 +288,7 @@ impl Stack {
         let Slot::Datagram(socket) = self.slot_mut(id)? else { return Err(Error::BadDescriptor) };
         socket.remote = Some((route.destination, address.port()));
         socket.flow = Some(key);
+        socket.scope = scope;
         self.connected.insert(index, &self.slots);
         Ok(())
     }
@@ -497,7 +499,8 @@ impl Stack {
             Slot::Datagram(socket) => {
                 let remote = canonical(address.ip());
                 check_family(socket.family, remote, &socket.options)?;
-                self.udp_send(id.index, &[data], Some((remote, address.port())), now)
+                let to = (remote, address.port(), self.scope_of(&address)?);
+                self.udp_send(id.index, &[data], Some(to), now)
             }
             Slot::Flow(_) => self.send(id, data, now),
             Slot::Fresh(_) | Slot::Listener(_) => Err(Error::NotConnected),
@@ -515,8 +518,7 @@ impl Stack {
         let socket = match self.slot_mut(id)? {
             Slot::Datagram(socket) => socket,
             Slot::Flow(flow) => {
-                let peer =
-                    SocketAddr::new(presented(flow.key.remote, flow.family), flow.key.remote_port);
+                let peer = told(flow.key.remote, flow.key.remote_port, flow.family, flow.interface);
                 return Ok((self.recv(id, into, peek, now)?, peer));
             }
             Slot::Fresh(_) | Slot::Listener(_) => return Err(Error::NotConnected),
@@ -533,7 +535,7 @@ impl Stack {
         into[..head].copy_from_slice(&first[..head]);
         let tail = second.len().min(into.len() - head);
         into[head..head + tail].copy_from_slice(&second[..tail]);
-        let from = SocketAddr::new(presented(sender.from, family), sender.port);
+        let from = told(sender.from, sender.port, family, sender.interface.into());
         if !peek {
             socket.queue.pop();
         }
@@ -674,10 +676,14 @@ impl Stack {
     pub fn peer_address(&self, id: SocketId) -> Result<SocketAddr, Error> {
         let (remote, port, family) = match self.slot(id)? {
             Slot::Flow(flow) if !matches!(flow.state(), State::SynSent | State::Closed) => {
-                (flow.key.remote, flow.key.remote_port, flow.family)
+                let (remote, port) = (flow.key.remote, flow.key.remote_port);
+                return Ok(told(remote, port, flow.family, flow.interface));
             }
             Slot::Datagram(socket) => {
                 let (remote, port) = socket.remote.ok_or(Error::NotConnected)?;
+                if let Some(scope) = socket.scope {
+                    return Ok(told(remote, port, socket.family, scope));
+                }
                 (remote, port, socket.family)
             }
             _ => return Err(Error::NotConnected),

@@ -91,6 +91,7 @@ impl Stack {
                     destination: headers.destination,
                     source_port: headers.source_port,
                     destination_port: headers.destination_port,
+                    interface,
                     payload,
                 };
                 self.datagram(interface, &headers, datagram, packet, to, link_cast, now);
@@ -193,6 +194,7 @@ impl Stack {
             destination,
             source_port: u16::from_be_bytes([a, b]),
             destination_port: u16::from_be_bytes([c, d]),
+            interface,
             payload: &whole[8..len],
         };
         // Nothing is quoted back: the first piece is gone, and so is the sender's interest.

@@ -9,6 +9,8 @@ use core::net::IpAddr;
 pub(crate) struct Waiting {
     pub(crate) from: IpAddr,
     pub(crate) port: u16,
+    /// Where it came in.
+    pub(crate) interface: u16,
     len: u32,
 }
 
@@ -43,7 +45,7 @@ impl Queue {
     }
 
     /// Adds a datagram given in two parts. False: no room.
-    pub(crate) fn push(&mut self, from: IpAddr, port: u16, data: &[u8]) -> bool {
+    pub(crate) fn push(&mut self, from: IpAddr, port: u16, interface: u16, data: &[u8]) -> bool {
         let taken = self.used + self.waiting.len() * OVERHEAD;
         if taken + data.len() + OVERHEAD > self.capacity {
             return false;
@@ -57,7 +59,7 @@ impl Queue {
         self.ring[at..at + first].copy_from_slice(&data[..first]);
         self.ring[..data.len() - first].copy_from_slice(&data[first..]);
         self.used += data.len();
-        self.waiting.push_back(Waiting { from, port, len: data.len() as u32 });
+        self.waiting.push_back(Waiting { from, port, interface, len: data.len() as u32 });
         true
     }
 
@@ -96,7 +98,7 @@ mod tests {
                     let data: Vec<u8> = (0..len).map(|i| (i * 7 + n) as u8).collect();
                     let bytes: usize = list.iter().map(|data| data.len() + OVERHEAD).sum();
                     let fits = bytes + len + OVERHEAD <= 1000;
-                    prop_assert_eq!(queue.push(from, n as u16, &data), fits);
+                    prop_assert_eq!(queue.push(from, n as u16, 1, &data), fits);
                     if fits {
                         list.push_back(data);
                     }

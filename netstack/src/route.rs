@@ -1,8 +1,9 @@
 //! Which way a packet goes.
 
 use crate::Error;
+use crate::socket::{Family, presented};
 use crate::stack::Stack;
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 /// A way to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,16 @@ pub(crate) struct Route {
 
 /// Place of the loopback interface, which is always there.
 pub(crate) const LOOPBACK: usize = 0;
+
+/// How a socket of `family` is told of an address at an interface: a link-local one with its scope.
+pub(crate) fn told(address: IpAddr, port: u16, family: Family, interface: usize) -> SocketAddr {
+    match presented(address, family) {
+        IpAddr::V6(v6) if v6.is_unicast_link_local() => {
+            SocketAddrV6::new(v6, port, 0, interface as u32 + 1).into()
+        }
+        address => SocketAddr::new(address, port),
+    }
+}
 
 impl Stack {
     /// The best way: the longest prefix, the first interface among equals. `preferred`: ask only
@@ -52,6 +63,19 @@ impl Stack {
         let source =
             self.interfaces[interface].source_for(destination).ok_or(Error::NetworkUnreachable)?;
         Ok(Route { destination, interface, next_hop, source })
+    }
+
+    /// The interface that an address's scope names, counted from 1 as `if_nametoindex` does; `None` if it names none or
+    /// the address needs none (RFC 4007, 6).
+    pub(crate) fn scope_of(&self, address: &SocketAddr) -> Result<Option<usize>, Error> {
+        let SocketAddr::V6(v6) = address else { return Ok(None) };
+        if v6.scope_id() == 0 || !(v6.ip().is_unicast_link_local() || v6.ip().is_multicast()) {
+            return Ok(None);
+        }
+        match v6.scope_id() as usize - 1 {
+            place if place < self.interfaces.len() => Ok(Some(place)),
+            _ => Err(Error::AddressNotAvailable),
+        }
     }
 
     fn loopback_address(&self, like: IpAddr) -> IpAddr {

@@ -58,6 +58,8 @@ pub(crate) struct Datagram {
     way: Option<Way>,
     /// The ring was full when it last sent.
     pub(crate) stalled: bool,
+    /// The interface of a connected peer's link-local address.
+    pub(crate) scope: Option<usize>,
     pub(crate) shut_read: bool,
     pub(crate) shut_write: bool,
 }
@@ -77,6 +79,7 @@ impl Datagram {
             announced: false,
             way: None,
             stalled: false,
+            scope: None,
             shut_read: false,
             shut_write: false,
         }
@@ -128,6 +131,8 @@ pub(crate) struct Received<'a> {
     pub(crate) destination: IpAddr,
     pub(crate) source_port: u16,
     pub(crate) destination_port: u16,
+    /// Where it came in.
+    pub(crate) interface: usize,
     pub(crate) payload: &'a [u8],
 }
 
@@ -167,7 +172,8 @@ impl Stack {
 
     fn enqueue(&mut self, index: u32, datagram: Received<'_>) {
         let Some(Slot::Datagram(socket)) = self.slots.at_mut(index) else { return };
-        if !socket.queue.push(datagram.source, datagram.source_port, datagram.payload) {
+        let interface = datagram.interface as u16;
+        if !socket.queue.push(datagram.source, datagram.source_port, interface, datagram.payload) {
             self.statistics.udp_queue_full += 1;
             return;
         }
@@ -183,7 +189,7 @@ impl Stack {
         &mut self,
         index: u32,
         parts: &[&[u8]],
-        to: Option<(IpAddr, u16)>,
+        to: Option<(IpAddr, u16, Option<usize>)>,
         now: Instant,
     ) -> Result<usize, Error> {
         let Some(Slot::Datagram(socket)) = self.slots.at_mut(index) else {
@@ -195,7 +201,8 @@ impl Stack {
         if socket.shut_write {
             return Err(Error::BrokenPipe);
         }
-        let (destination, port) = to.or(socket.remote).ok_or(Error::DestinationRequired)?;
+        let connected = socket.remote.map(|(remote, port)| (remote, port, socket.scope));
+        let (destination, port, scope) = to.or(connected).ok_or(Error::DestinationRequired)?;
         if port == 0 {
             return Err(Error::InvalidArgument);
         }
@@ -206,9 +213,15 @@ impl Stack {
         let options = socket.options;
         let (bound, source_port) = (socket.local, socket.port);
         let multicast_interface = socket.groups.first().map(|group| group.0);
-        let preferred = if destination.is_multicast() { multicast_interface } else { None };
+        let preferred = match destination.is_multicast() {
+            true => scope.or(multicast_interface),
+            false => scope,
+        };
         let known = socket.way.filter(|way| {
-            way.route.destination == destination && way.epoch == self.route_epoch && now < way.until
+            way.route.destination == destination
+                && scope.is_none_or(|scope| way.route.interface == scope)
+                && way.epoch == self.route_epoch
+                && now < way.until
         });
         let way = match known {
             Some(way) => way,
@@ -274,7 +287,14 @@ impl Stack {
                 let payload = &payload[..];
                 let (destination_port, source) = (port, source);
                 self.udp(
-                    Received { source, destination, source_port, destination_port, payload },
+                    Received {
+                        source,
+                        destination,
+                        source_port,
+                        destination_port,
+                        interface: route.interface,
+                        payload,
+                    },
                     to,
                 );
             }

@@ -815,3 +815,59 @@ fn a_fast_retransmission_waits_for_a_full_ring() {
     assert!(again.iter().any(|s| s.destination == 5001 && s.sequence == ours), "lost for good");
     assert!(again.iter().any(|s| s.destination == 5000 && s.sequence == busy_to));
 }
+
+/// Every link has its fe80::/10: which one is meant, the scope says (RFC 4007), as in `fe80::1%eth1`.
+#[test]
+fn link_local_addresses_have_a_scope() {
+    let mut now = Instant::from_secs(1);
+    let config = Config { seed: [5; 32], buffer_budget: 64 << 20, hostname: String::new() };
+    let mut stack = Stack::new(config, now);
+    let ends = [(); 2].map(|()| {
+        let (card, ends) = Card::new(Abilities::default());
+        stack.add_interface(card, Addressing::default(), now);
+        ends
+    });
+    for _ in 0..30 {
+        now += Duration::from_millis(100);
+        while stack.poll(now).again {}
+    }
+    // Of the cards, how many frames went to fe80::1 or asked for it.
+    let peer: [u8; 16] = "fe80::1".parse::<std::net::Ipv6Addr>().unwrap().octets();
+    let asked = || {
+        ends.each_ref().map(|ends| {
+            let sent: Vec<Vec<u8>> = ends.lock().unwrap().sent.drain(..).collect();
+            sent.iter().filter(|frame| frame.windows(16).any(|w| *w == peer)).count()
+        })
+    };
+    asked();
+    let to = |scope| SocketAddr::from(std::net::SocketAddrV6::new(peer.into(), 9, 0, scope));
+    // The loopback is 1, as `if_nametoindex` counts.
+    for (scope, wanted) in [(2, [1, 0]), (3, [0, 1])] {
+        let socket = stack.socket(Family::V6, Kind::Datagram).unwrap();
+        stack.send_to(socket, b"x", to(scope), now).unwrap();
+        while stack.poll(now).again {}
+        assert_eq!(asked(), wanted, "a datagram to scope {scope}");
+        let socket = stack.socket(Family::V6, Kind::Stream).unwrap();
+        // The neighbour is asked for already, by the datagram.
+        assert_eq!(stack.connect(socket, to(scope), now), Err(Error::InProgress));
+        assert_eq!(
+            stack.local_address(socket).unwrap().ip().to_string().split(':').next(),
+            Some("fe80")
+        );
+    }
+    let socket = stack.socket(Family::V6, Kind::Datagram).unwrap();
+    assert_eq!(stack.send_to(socket, b"x", to(9), now), Err(Error::AddressNotAvailable));
+
+    // Who has sent a datagram is told with the link it came by, so that an answer finds back.
+    stack.bind(socket, "[::]:7".parse().unwrap()).unwrap();
+    let [a, b, c, d, e, f] = MAC;
+    let ours = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f];
+    let udp = [0, 9, 0, 7, 0, 9, 0, 0, b'x'];
+    let ip = [&[0x60, 0, 0, 0, 0, 9, 17, 255][..], &peer, &ours].concat();
+    let mut frame = [&MAC[..], &PEER_MAC, &[0x86, 0xdd], &ip, &udp].concat();
+    fill(&mut frame);
+    ends[1].lock().unwrap().towards.push_back((frame, ReceiveChecksum::Unverified));
+    while stack.poll(now).again {}
+    let (length, from) = stack.recv_from(socket, &mut [0; 9], false, now).unwrap();
+    assert_eq!((length, from), (1, to(3)));
+}
