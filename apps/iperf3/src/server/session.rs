@@ -243,8 +243,10 @@ impl Session {
         let Phase::Streams(test) = std::mem::replace(&mut self.phase, Phase::Farewell) else {
             return Ok(Step::Again);
         };
+        let is_tuned = !test.parameters.udp && !test.parameters.tuning().is_plain();
         self.phase = Phase::Running(test);
-        Ok(Step::Again)
+        // Now, while everybody else is told that the server is busy: at the end, the next client may be waiting already.
+        Ok(if is_tuned { Step::Listen(Tuning::default()) } else { Step::Again })
     }
 
     /// Whoever sends a datagram now is a stream.
