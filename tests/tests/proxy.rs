@@ -160,10 +160,9 @@ fn round(count: u32, parallel: u32, size: usize) {
     workers.into_iter().for_each(|worker| worker.join().expect("all connections met their fate"));
 }
 
-/// Waits until no connection is left at the guest; memory in use then, in KiB. By hand, until what is remembered of them
-/// (TIME-WAIT) is gone too: a minute, and some hundred octets each.
+/// Waits until no connection is left at the guest; memory in use then, in KiB. What is remembered of the last ones
+/// (TIME-WAIT) is in it.
 fn settle(guest: &mut Guest) -> u64 {
-    let by_hand = env::var_os("PROXY_CONNECTIONS").is_some();
     let deadline = Instant::now() + Duration::from_secs(90);
     loop {
         let sockets = ask(guest, "ss");
@@ -171,13 +170,13 @@ fn settle(guest: &mut Guest) -> u64 {
         let open = sockets.lines().filter(|line| line.contains(":9000") || line.contains(":8080 "));
         let open: Vec<&str> = open
             .filter(|line| !line.contains("LISTEN"))
-            .filter(|line| by_hand || !line.contains("TIME-WAIT"))
+            .filter(|line| !line.contains("TIME-WAIT"))
             .collect();
         if open.is_empty() {
             return used_memory(guest);
         }
         assert!(Instant::now() < deadline, "left over:\n{}", open.join("\n"));
-        thread::sleep(Duration::from_millis(if by_hand { 2000 } else { 200 }));
+        thread::sleep(Duration::from_millis(200));
     }
 }
 
