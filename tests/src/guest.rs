@@ -1,7 +1,7 @@
 //! A running guest and its console.
 
 use std::io::{Read, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -102,13 +102,6 @@ impl Guest {
         input.write_all(format!("{line}\n").as_bytes()).expect("QEMU reads its console");
     }
 
-    /// The same, but what was printed before, `seen` bytes, does not count.
-    pub fn wait_for_more(&self, text: &str, seen: usize, limit: Duration) {
-        self.wait_until(limit, text, |console| {
-            find(console.get(seen..).unwrap_or_default(), text.as_bytes())
-        });
-    }
-
     /// Stops U-Boot before it boots by itself.
     pub fn stop_uboot(&mut self, limit: Duration) {
         self.wait_for("Hit any key to stop autoboot", limit);
@@ -121,6 +114,44 @@ impl Guest {
         self.at_uboot("setenv slot b; setenv upgrade_available 1; setenv bootcount 0");
         self.at_uboot("setenv bootlimit 2; setenv bootdelay 0; saveenv");
         self.at_uboot("reset");
+    }
+
+    /// Lets a program talk to the guest's serial line, as if the line were its standard input and output, until it ends.
+    pub fn converse(&mut self, command: &mut Command, limit: Duration) -> ExitStatus {
+        let deadline = Instant::now() + limit;
+        let mut seen = self.console.lock().text.len();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        let mut says = child.stdout.take().expect("a pipe");
+        let mut hears = child.stdin.take().expect("a pipe");
+        let input = self.input.as_mut().expect("open until the guest is dropped");
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(length @ 1..) = says.read(&mut buffer) {
+                    input.write_all(&buffer[..length]).expect("QEMU reads its console");
+                }
+            });
+            loop {
+                let new = {
+                    let state = self.console.lock();
+                    let waited =
+                        self.console.changed.wait_timeout(state, Duration::from_millis(50));
+                    let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    let new = state.text[seen..].to_vec();
+                    seen += new.len();
+                    new
+                };
+                // It may have ended, which is looked at next.
+                let _ = hears.write_all(&new);
+                if let Some(status) = child.try_wait().expect("a child can be waited for") {
+                    return status;
+                }
+                if Instant::now() > deadline {
+                    let _ = child.kill();
+                }
+            }
+        })
     }
 
     /// Types a command once U-Boot asks for one.

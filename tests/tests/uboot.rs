@@ -1,11 +1,14 @@
 //! Images as a board gets them: from a card, by TFTP, as `Image` and as FIT, through Debian's U-Boot, until curl is
 //! answered.
 
+use std::process::Command;
+
 use rstest::rstest;
 use trireme_tests::board::{LIMIT, OnBoard, answers};
 use trireme_tests::guest::Guest;
 use trireme_tests::program::succeed;
 use trireme_tools::arch::Arch;
+use trireme_tools::board::instructions::AT_UBOOT;
 use trireme_tools::qemu::{Machine, Network};
 
 /// U-Boot has taken 10.0.2.15, where the forwarded port leads, from QEMU's DHCP server for itself; an appliance that
@@ -42,6 +45,30 @@ fn fit_from_tftp_boots_as_the_instructions_say(#[values("qemu-arm64", "qemu-x86_
     let mut guest = Guest::boot(&machine);
     guest.stop_uboot(LIMIT);
     board.follow(&mut guest, "TFTP", "10.0.2.2");
+    answers(&mut guest);
+    assert!(guest.console().contains("Verifying Hash Integrity ... sha256+ OK"));
+}
+
+#[test]
+#[ignore = "takes a minute: U-Boot reads its emulated line byte by byte"]
+fn fit_over_the_serial_line_boots_as_the_instructions_say() {
+    let board = OnBoard::new("qemu-arm64", "httpd", "", None);
+    let mut machine = board.machine();
+    machine.disk = None;
+    let mut guest = Guest::boot(&machine);
+    guest.stop_uboot(LIMIT);
+    let part = board.instructions.lines().skip_while(|line| !line.starts_with("serial line"));
+    for line in part.skip(1).take_while(|line| !line.is_empty()) {
+        if let Some(command) = line.strip_prefix(AT_UBOOT) {
+            guest.at_uboot(command);
+            continue;
+        }
+        // `sb -k FILE < PORT > PORT`: the port is the guest's.
+        let words: Vec<&str> = line.trim_start_matches("  $ ").split(' ').collect();
+        guest.wait_for("Ready for binary (ymodem) download", LIMIT);
+        let status = guest.converse(Command::new(words[0]).args(&words[1..3]), LIMIT);
+        assert!(status.success(), "{line}: {status}");
+    }
     answers(&mut guest);
     assert!(guest.console().contains("Verifying Hash Integrity ... sha256+ OK"));
 }

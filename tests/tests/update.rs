@@ -139,7 +139,7 @@ fn image_that_works_ends_its_trial_itself() {
     for _ in 0..3 {
         let seen = guest.console().len();
         guest.type_line("reboot");
-        guest.wait_for_more("listening on", seen, LIMIT);
+        guest.wait_for_behind(seen, "listening on", LIMIT);
         assert!(!guest.console()[seen..].contains("bad CRC"), "{}", guest.console());
     }
     assert_eq!(guest.console().matches("booting slot b").count(), 4);

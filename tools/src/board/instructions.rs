@@ -46,7 +46,7 @@ pub fn instructions(board: &Board, package: &Package, append: &str) -> String {
     let _ = writeln!(text, "serial line (sb is in lrzsz; 100 KB take 10 s at 115200 baud):");
     let _ = writeln!(text, "{AT_UBOOT}{arguments}");
     let _ = writeln!(text, "{AT_UBOOT}loady {file}");
-    let _ = writeln!(text, "{HERE}sb {} < /dev/ttyUSB0 > /dev/ttyUSB0", package.fit.display());
+    let _ = writeln!(text, "{HERE}sb -k {} < /dev/ttyUSB0 > /dev/ttyUSB0", package.fit.display());
     let _ = writeln!(text, "{AT_UBOOT}{boot}\n");
 
     let _ = writeln!(text, "without a FIT, from the SD card:");

@@ -78,7 +78,7 @@ pub fn instructions(board: &Board, wrapped: &Wrapped) -> String {
          RedBoot> load -r -b {at} {zimage}\n  RedBoot> go {at}\n\n\
          TFTP, by a U-Boot:\n  => tftpboot {at} {zimage}; go {at}\n\n\
          serial line, by RedBoot:\n  RedBoot> load -r -m ymodem -b {at}\n  \
-         $ sb {path} < /dev/ttyUSB0 > /dev/ttyUSB0\n  RedBoot> go {at}\n",
+         $ sb -k {path} < /dev/ttyUSB0 > /dev/ttyUSB0\n  RedBoot> go {at}\n",
         name = board.name,
         description = board.description,
         console = board.console,

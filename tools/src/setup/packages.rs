@@ -39,6 +39,7 @@ pub(super) const TESTS: &[Wanted] = &[
     ("scapy3", "python3-scapy"),
     ("cpio", "cpio"),
     ("/usr/lib/u-boot/qemu_arm64/u-boot.bin", "u-boot-qemu"),
+    ("sb", "lrzsz"),
     ("grub-mkimage", "grub-common"),
     ("/usr/lib/grub/i386-pc/pxe.mod", "grub-pc-bin"),
 ];
