@@ -72,7 +72,8 @@ impl Wire {
     /// Translates a packet smoltcp wrote, from the IP header on, to the wire's terms. Returns how many of the
     /// segments it will be cut into repeat something that is still unacknowledged: smoltcp tells nobody.
     ///
-    /// A keepalive probe is below what is acknowledged, so it is none; a zero-window probe after the first is one.
+    /// Probes repeat nothing that was lost: a keepalive's byte is acknowledged already, and a zero-window probe's is one
+    /// byte that the peer had no room for. So one byte alone does not count, though it may have been lost.
     #[inline]
     fn outgoing(&mut self, packet: &mut [u8]) -> u32 {
         let at = usize::from(self.ip_len);
@@ -99,7 +100,7 @@ impl Wire {
         let end = sequence.wrapping_add((payload - header) as u32 + control);
         self.last_to = end;
         let repeated = match before(sequence, self.sent_to) {
-            true => self.repeated(sequence, end),
+            true => self.repeated(sequence, end, control),
             false => 0,
         };
         if before(self.sent_to, end) {
@@ -112,10 +113,11 @@ impl Wire {
     }
 
     /// Segments in the part of `sequence..end` that is out already and not acknowledged.
-    fn repeated(&self, sequence: u32, end: u32) -> u32 {
+    fn repeated(&self, sequence: u32, end: u32, control: u32) -> u32 {
         let from = if before(sequence, self.heard_to) { self.heard_to } else { sequence };
         let to = if before(self.sent_to, end) { self.sent_to } else { end };
         match before(from, to) {
+            true if to.wrapping_sub(from) == 1 && control == 0 => 0,
             true => to.wrapping_sub(from).div_ceil(u32::from(self.segment.max(1))),
             false => 0,
         }
