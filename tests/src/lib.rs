@@ -5,6 +5,7 @@
 //! fails shows the guest's console.
 
 pub mod board;
+pub mod browser;
 pub mod capture;
 pub mod console;
 pub mod files;

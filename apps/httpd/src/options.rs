@@ -19,6 +19,7 @@ Usage: httpd [OPTIONS]
                          [appliance: [::]:80 and 0.0.0.0:80, else: 127.0.0.1:8080]
   --access-log           write the Common Log Format to the console
   --bytes                serve /bytes/N: N octets that can be checked by computation, N to 2^30
+  --status               serve a status page at /.status, with metrics at /.status/metrics
   --connections N        most connections at a time [10000]
   --cache KIB            memory for small files, and half as much for unfinished requests
                          [appliance: 1024, else: 8192]
@@ -41,6 +42,8 @@ pub struct Options {
     pub access_log: bool,
     /// Serve `/bytes/N`.
     pub bytes: bool,
+    /// Serve the status page.
+    pub status: bool,
     /// Most connections at a time.
     pub connections: usize,
     /// Memory for files, in octets.
@@ -78,6 +81,7 @@ impl Default for Options {
             listen_is_default: true,
             access_log: false,
             bytes: false,
+            status: false,
             connections: 10_000,
             cache: if appliance { 1 << 20 } else { 8 << 20 },
             request_timeout: Duration::from_secs(10),
@@ -103,6 +107,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, l
             }
             Arg::Long("access-log") => options.access_log = true,
             Arg::Long("bytes") => options.bytes = true,
+            Arg::Long("status") => options.status = true,
             Arg::Long("connections") => options.connections = parser.value()?.parse()?,
             Arg::Long("cache") => options.cache = parser.value()?.parse_with(kibibytes)?,
             Arg::Long("request-timeout") => {
@@ -156,7 +161,7 @@ mod tests {
 
     #[test]
     fn everything_can_be_said() {
-        let line = "--root /srv --listen 127.0.0.1:1 --listen [::1]:2 --access-log --bytes --connections 3 --cache 4 \
+        let line = "--root /srv --listen 127.0.0.1:1 --listen [::1]:2 --access-log --bytes --status --connections 3 --cache 4 \
                     --request-timeout 0.5 --idle-timeout=6 --write-timeout 7";
         let expected = Options {
             root: "/srv".into(),
@@ -164,6 +169,7 @@ mod tests {
             listen_is_default: false,
             access_log: true,
             bytes: true,
+            status: true,
             connections: 3,
             cache: 4096,
             request_timeout: Duration::from_millis(500),
@@ -201,6 +207,7 @@ mod tests {
             "listen",
             "access-log",
             "bytes",
+            "status",
             "connections",
             "cache",
             "request-timeout",

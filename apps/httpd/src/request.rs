@@ -26,6 +26,8 @@ pub(crate) enum Method {
     Get,
     Head,
     Options,
+    /// For the switches of the status page.
+    Post,
     /// Defined by RFC 9110 or 5789, and of no use to a static server.
     NotAllowed,
     Unknown,
@@ -41,6 +43,7 @@ pub(crate) enum Field {
     IfNoneMatch,
     IfModifiedSince,
     IfUnmodifiedSince,
+    Authorization,
 }
 
 impl Field {
@@ -53,6 +56,7 @@ impl Field {
             Self::IfNoneMatch => "if-none-match",
             Self::IfModifiedSince => "if-modified-since",
             Self::IfUnmodifiedSince => "if-unmodified-since",
+            Self::Authorization => "authorization",
         }
     }
 
@@ -160,6 +164,7 @@ impl Recent {
     fn remember(&mut self, request: &Request<'_, '_>, octets: &[u8]) {
         let usual = request.is_plain() && request.is_1_1 && request.persistent;
         if !usual
+            || request.method == Method::Post
             || request.body != Framing::None
             || request.expects_continue
             || request.length > Self::LIMIT
@@ -208,7 +213,8 @@ impl<'h, 'b> Request<'h, 'b> {
             "GET" => Method::Get,
             "HEAD" => Method::Head,
             "OPTIONS" => Method::Options,
-            "POST" | "PUT" | "DELETE" | "PATCH" | "TRACE" | "CONNECT" => Method::NotAllowed,
+            "POST" => Method::Post,
+            "PUT" | "DELETE" | "PATCH" | "TRACE" | "CONNECT" => Method::NotAllowed,
             _ => Method::Unknown,
         };
         let mut request = Self {
@@ -270,6 +276,7 @@ impl<'h, 'b> Request<'h, 'b> {
                     None
                 }
                 13 if is("if-none-match") => Some(Field::IfNoneMatch),
+                13 if is("authorization") => Some(Field::Authorization),
                 14 if is("content-length") => {
                     lengths += 1;
                     self.body = Framing::length(value)?;
@@ -541,7 +548,7 @@ mod tests {
     #[test]
     fn methods_and_versions() {
         let with = |start: &str| format!("{start}\r\nHost: a\r\n\r\n");
-        refused(&with("POST / HTTP/1.1"), Status::MethodNotAllowed);
+        refused(&with("PUT / HTTP/1.1"), Status::MethodNotAllowed);
         refused(&with("get / HTTP/1.1"), Status::NotImplemented);
         refused(&with("BREW / HTTP/1.1"), Status::NotImplemented);
         refused(&with("GET / HTTP/2.0"), Status::HttpVersionNotSupported);
@@ -598,6 +605,7 @@ mod tests {
             "GET /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n",
             "GET /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n",
             "GET /a HTTP/1.1\r\nHost: a\r\nRange: bytes=0-\r\n\r\n",
+            "GET /a HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer b\r\n\r\n",
             "GET /a HTTP/1.1\r\nHost: a\r\nRange: bytes=0-\r\n\r\n",
             "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
             "GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",

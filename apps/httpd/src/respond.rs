@@ -13,6 +13,9 @@ use crate::range::Ranges;
 use crate::request::{Field, Method, Request};
 use crate::status::Status;
 
+/// Where the status page is mounted: a name that no file served here can have.
+const STATUS: &[u8] = b"/.status";
+
 /// Separates the parts of a multipart body. It must not occur in them, so nobody may know it beforehand.
 pub(crate) struct Boundary(String);
 
@@ -42,6 +45,8 @@ pub(crate) struct Responder {
     pub(crate) site: Site,
     pub(crate) clock: Clock,
     pub(crate) boundary: Boundary,
+    /// What is served below [`STATUS`], if it is.
+    pub(crate) status: Option<trireme_status::Status>,
 }
 
 impl Responder {
@@ -53,6 +58,10 @@ impl Responder {
         out: &mut Output,
     ) -> Answer {
         let framing = Connection::of(request);
+        let page = self.page(request);
+        if request.method == Method::Post && page.is_none() {
+            return self.refuse(Status::MethodNotAllowed, out);
+        }
         if request.body.is_too_long() {
             return self.refuse(Status::ContentTooLarge, out);
         }
@@ -64,6 +73,9 @@ impl Responder {
             return Answer { status: Status::NoContent, length: 0, close: !request.persistent };
         }
         let without_body = request.method == Method::Head;
+        if let Some(below) = page {
+            return self.report(request, below, now, out);
+        }
         let (status, length) = match self.site.find(request.target, now) {
             Ok(entry) => self.represent(request, entry, without_body, out),
             Err(Miss::Malformed) => {
@@ -99,6 +111,52 @@ impl Responder {
         };
         let (status, length) = self.message(out, status, Connection::Close, fields, false);
         Answer { status, length, close: true }
+    }
+
+    /// What follows the status page's place in the path, if the page is served and is what is asked for.
+    fn page<'b>(&self, request: &Request<'_, 'b>) -> Option<&'b str> {
+        self.status.as_ref()?;
+        let path = request.target.split(|&octet| octet == b'?').next()?;
+        let below = std::str::from_utf8(path.strip_prefix(STATUS)?).ok()?;
+        (below.is_empty() || below.starts_with('/')).then_some(below)
+    }
+
+    fn report(
+        &mut self,
+        request: &Request<'_, '_>,
+        below: &str,
+        now: Instant,
+        out: &mut Output,
+    ) -> Answer {
+        let framing = Connection::of(request);
+        let without_body = request.method == Method::Head;
+        let close = !request.persistent;
+        let (Some(path), Some(page)) = (below.strip_prefix('/'), &mut self.status) else {
+            let location = "Location: /.status/\r\n";
+            let (status, length) =
+                self.message(out, Status::MovedPermanently, framing, location, without_body);
+            return Answer { status, length, close };
+        };
+        let asked = trireme_status::Request {
+            method: match request.method {
+                Method::Head => "HEAD",
+                Method::Post => "POST",
+                _ => "GET",
+            },
+            path,
+            authorization: request.value(Field::Authorization),
+            accepts_gzip: request.has(Field::AcceptEncoding) && accepts_gzip(request),
+        };
+        let response = page.answer(&asked, now);
+        let (status, length) = (Status::of_page(response.status), response.body.len());
+        self.start(out, status, framing, &response.fields);
+        out.head(|head| {
+            head.extend_from_slice(format!("Content-Length: {length}\r\n\r\n").as_bytes());
+            if !without_body {
+                head.extend_from_slice(&response.body);
+            }
+        });
+        Answer { status, length: if without_body { 0 } else { length as u64 }, close }
     }
 
     fn represent(

@@ -1,6 +1,7 @@
 //! Set-up: what a command needs that the machine may lack. Every step looks first, so doing it again costs nothing.
 
 mod packages;
+pub mod promtool;
 pub mod qemu;
 mod rust;
 
@@ -42,7 +43,9 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
             Need::Qemu => qemu::install(),
             Need::Board => packages::install(packages::BOARD),
             Need::Tap => packages::install(packages::TAP),
-            Need::Tests => packages::install(packages::TESTS).and_then(|()| rust::nextest()),
+            Need::Tests => packages::install(packages::TESTS)
+                .and_then(|()| promtool::install())
+                .and_then(|()| rust::nextest()),
             Need::Bench => packages::install(packages::BENCH),
             Need::Judge => packages::install(packages::JUDGE),
         }

@@ -42,6 +42,7 @@ pub(super) const TESTS: &[Wanted] = &[
     ("sb", "lrzsz"),
     ("grub-mkimage", "grub-common"),
     ("/usr/lib/grub/i386-pc/pxe.mod", "grub-pc-bin"),
+    ("chromium-headless-shell", "chromium-headless-shell"),
 ];
 
 /// For the Linux guest that benches compare with, and for QEMU's counter plugin.
@@ -93,7 +94,7 @@ pub(super) fn install(wanted: &[Wanted]) -> Result<()> {
     step(&format!("installing {names}"), |_| {
         // Lists may be absent or old on a fresh machine; either makes the install fail.
         if apt(&["install", "-qy", "--no-install-recommends"], &missing).is_err() {
-            apt(&["update", "-q"], &[])?;
+            update()?;
             apt(&["install", "-qy", "--no-install-recommends"], &missing)?;
         }
         Ok(())
@@ -113,10 +114,15 @@ pub(super) fn debian_mirror() -> Result<String> {
     };
     if mirror()?.is_none() && is_root()? {
         // A fresh machine has not fetched what says whose its mirrors are.
-        apt(&["update", "-q"], &[])?;
+        update()?;
     }
     mirror()?
         .context("apt-get knows no Debian mirror here: install QEMU 10.1 or newer by other means")
+}
+
+/// Fetches the lists of what there is.
+pub(super) fn update() -> Result<()> {
+    apt(&["update", "-q"], &[])
 }
 
 fn apt(verb: &[&str], packages: &[&str]) -> Result<()> {
