@@ -1,6 +1,6 @@
 //! The forms that loaders of 32-bit ARM boards take: a zImage with the device tree behind it, and a legacy uImage.
 //!
-//! [ZI] The zImage header is what `arch/arm/boot/compressed/head.S` of Linux begins with, and `file` knows; [UI] U-Boot,
+//! \[ZI\] The zImage header is what `arch/arm/boot/compressed/head.S` of Linux begins with, and `file` knows; \[UI\] U-Boot,
 //! include/image.h. No such image is compressed here.
 
 use std::fs;
