@@ -98,8 +98,13 @@ impl Guest {
 
     /// Types a line on the console.
     pub fn type_line(&mut self, line: &str) {
+        self.type_bytes(format!("{line}\n").as_bytes());
+    }
+
+    /// Types these bytes on the console.
+    pub fn type_bytes(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("open until the guest is dropped");
-        input.write_all(format!("{line}\n").as_bytes()).expect("QEMU reads its console");
+        input.write_all(bytes).expect("QEMU reads its console");
     }
 
     /// Stops U-Boot before it boots by itself.
