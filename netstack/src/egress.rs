@@ -29,6 +29,8 @@ pub struct Egress {
     unfinished: Option<Unfinished>,
     /// Borrowed ahead, so that a large frame is never begun without room for it.
     large: Option<Buffer>,
+    /// Going on with interrupted work has queued frames, and nobody else knows.
+    resumed: bool,
 }
 
 impl Egress {
@@ -40,6 +42,7 @@ impl Egress {
     /// Goes on with interrupted work. True if a frame may be sent now: all earlier ones are in the
     /// ring, and `reserve` frames will still fit behind the next.
     pub fn ready(&mut self, nic: &mut dyn Nic, reserve: usize) -> bool {
+        self.resumed |= self.cut.is_some() || self.unfinished.is_some();
         if let Some(cut) = &mut self.cut {
             if !cut.run(nic, &self.scratch, &mut self.counters) {
                 return false;
@@ -52,7 +55,13 @@ impl Egress {
         self.unfinished.is_none() && nic.transmit_room() > reserve
     }
 
-    /// The same for a frame that may be large and that the card is to cut: cards have few
+    /// Were frames queued by going on with interrupted work since the last call? The doorbell is to be rung for them.
+    #[inline]
+    pub fn take_resumed(&mut self) -> bool {
+        core::mem::take(&mut self.resumed)
+    }
+
+    /// As [`ready`](Self::ready), for a frame that may be large and that the card is to cut: cards have few
     /// buffers for those, and waiting for one is better than cutting in software meanwhile.
     pub fn ready_large(&mut self, nic: &mut dyn Nic, reserve: usize) -> bool {
         if !self.ready(nic, reserve) {

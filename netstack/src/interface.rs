@@ -288,7 +288,7 @@ impl Interface {
     /// Rings the doorbell if anything was queued.
     #[inline]
     pub(crate) fn flush(&mut self) {
-        if self.unflushed {
+        if self.unflushed | self.egress.take_resumed() {
             self.unflushed = false;
             self.nic.flush();
         }

@@ -691,6 +691,13 @@ fn loss_both_ways() {
     against("lossy", Abilities::default(), "loss=1", 120);
 }
 
+/// Duplicate acknowledgements come while the ring has no room for what they ask for.
+#[test]
+fn loss_through_a_tiny_ring() {
+    let tiny = Abilities { segmentation: false, ring: 8, ..Abilities::default() };
+    against("lossy", tiny, "loss=1", 120);
+}
+
 #[test]
 fn duplicates_reordering_and_corruption() {
     against("lossy", Abilities::default(), "duplication=2,reorder=2,corruption=1,hold=3", 120);
