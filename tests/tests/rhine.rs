@@ -10,6 +10,7 @@ use trireme_tests::capture::{Capture, Frames};
 use trireme_tests::files::{Scratch, noise};
 use trireme_tests::guest::Guest;
 use trireme_tests::images::image;
+use trireme_tests::iperf3::{client, guest_report, octets};
 use trireme_tests::network::{TAP, isolate_with_tap, static_address};
 use trireme_tests::web::{address, machine_on_tap, machine_on_user_network, serve};
 use trireme_tools::arch::Arch;
@@ -22,8 +23,12 @@ const SIZE: usize = 2 << 20;
 const FROM_GUEST: &str = "tcp and src host 10.77.0.2";
 
 fn machine(chip: &str, faults: &str, append: &str) -> Machine {
+    machine_with("echo", chip, faults, append)
+}
+
+fn machine_with(program: &str, chip: &str, faults: &str, append: &str) -> Machine {
     isolate_with_tap();
-    let mut machine = Machine::new(Arch::X86_64, &image("echo", Arch::X86_64).boot);
+    let mut machine = Machine::new(Arch::X86_64, &image(program, Arch::X86_64).boot);
     machine.network = Network::Tap(TAP.to_owned());
     machine.append = format!("{} {append}", static_address());
     machine.nic = Nic::Model(Model::rhine(chip).with_faults(faults));
@@ -93,6 +98,34 @@ fn checksums_are_right_whoever_makes_them(
     let frames = echo_recorded(&machine("vt6105m", reading, &append), &scratch);
     assert!(frames.count(FROM_GUEST) > 1000);
     assert_eq!(frames.wrong_checksums(FROM_GUEST), 0);
+}
+
+/// iperf3 both ways, every sum on the wire right; `faults` cost nothing but time.
+#[rstest]
+fn iperf3_runs_both_ways(
+    #[values("off", "on", "auto")] checksums: &str,
+    #[values("", "tx-underrun=50,tx-abort=500,rx-overflow=500")] faults: &str,
+) {
+    let append = format!("rhine.tx-checksumming={checksums} -- -s -J");
+    let scratch = Scratch::new();
+    let guest = Guest::boot(&machine_with("iperf3", "vt6105m", faults, &append));
+    for _ in 0..200 {
+        if TcpStream::connect((GUEST_V4, 5201)).is_ok() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    let capture = Capture::start(&scratch.file("frames"));
+    for (number, mode) in ["-n 3M", "-n 3M -R", "-u -n 200K -b 20M"].into_iter().enumerate() {
+        let theirs = client(GUEST_V4, mode);
+        let ours = guest_report(&guest, number + 1);
+        assert_eq!(octets(&ours, "sum_received"), octets(&theirs, "sum_received"), "{mode}");
+        assert!(octets(&theirs, "sum_received") > 0, "{mode}");
+    }
+    let frames = capture.stop();
+    let from_guest = "src host 10.77.0.2 and (tcp or udp)";
+    assert!(frames.count(from_guest) > 2000);
+    assert_eq!(frames.wrong_checksums(from_guest), 0);
 }
 
 /// A counter of the card, as the guest's console tells it.
