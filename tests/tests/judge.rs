@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rstest::rstest;
-use trireme_tools::judge::{CASES, Case, GEMINI_CASES, Options, judge};
+use trireme_tools::judge::{CASES, Case, GEMINI_CASES, Options, RAVB_CASES, judge};
 
 #[test]
 fn every_case_has_its_test() {
@@ -31,6 +31,16 @@ fn linux_cuts_with_the_gemini_and_is_content(
         _ => "up,tcp,stats,down",
     };
     run(Case { fault, tests, ..GEMINI_CASES[0] }, 2);
+}
+
+/// Short: `./run.sh judge ravb` has more tests, and more cases.
+#[rstest]
+fn linux_is_content_with_ravb(#[values("gen2", "gen3", "gbeth")] chip: &'static str) {
+    let tests = match chip {
+        "gen2" => "up,tcp,stats,down",
+        _ => "up,tcp,v6,offload,stats,down",
+    };
+    run(Case { chip, tests, ..RAVB_CASES[0] }, 2);
 }
 
 fn run(case: Case, megabytes: u64) {

@@ -58,7 +58,9 @@ impl Ravb {
             log::debug!("write of {value:#x} to {offset:#05x}, where nothing is");
             return;
         };
-        self.watch_emac(offset, value);
+        if place.write != Write::ClearsCounter {
+            self.watch_emac(offset, value);
+        }
         let stored = self.get(offset);
         match place.write {
             Write::Ignored => {}
@@ -125,7 +127,8 @@ impl Ravb {
         }
     }
 
-    /// CXR35 must be the first register of the E-MAC to be written, MDIO apart. (sheet 3.2)
+    /// CXR35 must be the first register of the E-MAC to be written, MDIO apart (sheet 3.2). Nor can
+    /// counters matter: Linux clears them before it has opened the interface for the first time.
     fn watch_emac(&mut self, offset: u16, value: u32) {
         let emac = (regs::EMAC..regs::CSR0).contains(&offset) && offset != regs::PIR;
         if self.variant.is_avb() || !emac || self.interface == Interface::Lost {

@@ -12,7 +12,8 @@ use trireme_tools::setup::{self, Need};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The model: rhine (judged by Linux's via-rhine, as Debian ships it) or gemini (by Linux's gemini, from Debian's source)
+    /// The model: rhine (judged by Linux's via-rhine, as Debian ships it), gemini, ravb, or gbeth, which is one of ravb's chips (by
+    /// Linux's own, from Debian's source)
     model: String,
     /// Only the cases of this chip
     #[arg(long)]
@@ -23,7 +24,7 @@ pub(crate) struct Arguments {
     /// The guest's tests, comma separated, instead of the usual ones; `shell` for a look around
     #[arg(long)]
     tests: Option<String>,
-    /// MiB sent each way; without faults 50 (gemini: 16), with faults 8
+    /// MiB sent each way; without faults 50 (gemini, ravb: 16), with faults 8
     #[arg(long)]
     megabytes: Option<u64>,
     /// Show the guest's console
@@ -47,11 +48,16 @@ fn wanted(case: &Case, arguments: &Arguments) -> bool {
     chip && fault
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     let card = match arguments.model.as_str() {
         "rhine" => Card::Rhine,
         "gemini" => Card::Gemini,
-        other => bail!("no judge for {other:?}; there is one for: rhine, gemini"),
+        "ravb" => Card::Ravb,
+        "gbeth" => {
+            arguments.chip = Some("gbeth".to_owned());
+            Card::Ravb
+        }
+        other => bail!("no judge for {other:?}; there is one for: rhine, gemini, ravb, gbeth"),
     };
     setup::ensure(&[Need::Qemu, Need::Judge])?;
     let cases: Vec<&Case> = card.cases().iter().filter(|case| wanted(case, &arguments)).collect();
@@ -65,7 +71,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
         let options = Options {
             megabytes: arguments.megabytes.unwrap_or(match case.card {
                 Card::Rhine if case.is_healthy() => 50,
-                Card::Gemini if case.is_healthy() => 16,
+                Card::Gemini | Card::Ravb if case.is_healthy() => 16,
                 _ => 8,
             }),
             limit: Duration::from_secs(300),

@@ -107,6 +107,7 @@ fn images(card: Card) -> Result<PathBuf> {
     let scripts: &[&str] = match card {
         Card::Rhine => &["build.sh", "init"],
         Card::Gemini => &["build-gemini.sh", "init", "common.sh"],
+        Card::Ravb => &["build-ravb.sh", "init", "common.sh", "fanout.c"],
     };
     let scripts: Vec<PathBuf> =
         scripts.iter().map(|name| root().join("tools/judge").join(name)).collect();
@@ -116,8 +117,10 @@ fn images(card: Card) -> Result<PathBuf> {
         eprintln!("building the judge's guest from Debian's packages ...");
         let mut command = Command::new("bash");
         command.arg(&scripts[0]).arg(&folder);
-        if card == Card::Gemini {
-            command.arg(setup::qemu::emulator("arm")?);
+        match card {
+            Card::Rhine => {}
+            Card::Gemini => drop(command.arg(setup::qemu::emulator("arm")?)),
+            Card::Ravb => drop(command.arg(setup::qemu::emulator("aarch64")?)),
         }
         workspace::output(&mut command)?;
     }
@@ -145,8 +148,7 @@ pub fn judge(case: &Case, options: &Options) -> Result<Judgement> {
         format!("tuntap add dev {TAP} mode tap"),
         format!("addr add {HOST_V4}/24 dev {TAP}"),
         format!("addr add {HOST_V6}/64 dev {TAP} nodad"),
-        // Only a Gemini takes longer frames, and it shall get some.
-        format!("link set {TAP} mtu {} up", if case.card == Card::Gemini { 2026 } else { 1500 }),
+        format!("link set {TAP} mtu {} up", case.peer_mtu()),
     ] {
         output(Command::new("ip").args(words.split_whitespace()))?;
     }
@@ -171,6 +173,10 @@ fn run(
     let mut command = Command::new(model);
     command.arg("--socket").arg(socket).args(["--tap", TAP, "--chip", case.chip, "--once"]);
     command.args(["--fault", case.fault, "--wire-fault", case.wire_fault]);
+    if case.chip == "gbeth" {
+        // As on the SMARC boards, and in the guest's device tree.
+        command.args(["--phy", "7"]);
+    }
     if let Some(pcap) = &options.pcap {
         command.arg("--pcap").arg(pcap);
     }
@@ -244,7 +250,7 @@ fn run(
 fn qemu(case: &Case, options: &Options, images: &Path, socket: &Path) -> Result<Command> {
     let (console, memory) = match case.card {
         Card::Rhine => ("ttyS0", 384),
-        Card::Gemini => ("ttyAMA0 noirqdebug", 256),
+        Card::Gemini | Card::Ravb => ("ttyAMA0 noirqdebug", 256),
     };
     let mut append = format!("console={console} quiet panic=-1 judge.mb={}", options.megabytes);
     if !case.tests.is_empty() {
@@ -269,6 +275,13 @@ fn qemu(case: &Case, options: &Options, images: &Path, socket: &Path) -> Result<
             // Debian's armmp kernel reaches nothing above 4 GiB; the device tree names slot 1.
             command.args(["-machine", "virt,gic-version=2,highmem=off,memory-backend=ram"]);
             command.args(["-cpu", "cortex-a15"]).arg("-dtb").arg(images.join("dtb"));
+            device["addr"] = "1".into();
+        }
+        Card::Ravb => {
+            command.arg(setup::qemu::emulator("aarch64")?);
+            command.args(["-machine", "virt,gic-version=2,memory-backend=ram"]);
+            let tree = images.join(case.chip).with_extension("dtb");
+            command.args(["-cpu", "cortex-a57"]).arg("-dtb").arg(tree);
             device["addr"] = "1".into();
         }
     }

@@ -4,5 +4,5 @@ mod cases;
 mod guest;
 mod peer;
 
-pub use cases::{CASES, Card, Case, GEMINI_CASES};
+pub use cases::{CASES, Card, Case, GEMINI_CASES, RAVB_CASES};
 pub use guest::{Judgement, Options, judge, prepare};
