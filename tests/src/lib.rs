@@ -8,6 +8,7 @@ pub mod board;
 pub mod browser;
 pub mod capture;
 pub mod console;
+pub mod echo;
 pub mod files;
 pub mod guest;
 pub mod images;

@@ -1,13 +1,12 @@
 //! Images on the models of RAVB cards: R-Car Gen2 and Gen3, and RZ/G2L's GbEth with its checksum engine.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
 use rstest::rstest;
 use trireme_tests::capture::Capture;
-use trireme_tests::files::{Scratch, noise};
+use trireme_tests::echo::echo;
+use trireme_tests::files::Scratch;
 use trireme_tests::guest::Guest;
 use trireme_tests::images::image;
 use trireme_tests::network::{TAP, isolate_with_tap, static_address};
@@ -30,30 +29,6 @@ fn machine(app: &str, model: Model, append: &str) -> Machine {
     machine.append = format!("{} {append}", static_address());
     machine.nic = Nic::Model(model);
     machine
-}
-
-/// Sends noise through the guest's echo and compares it.
-fn echo() {
-    let mut stream = (0..200)
-        .find_map(|_| {
-            let stream = TcpStream::connect((GUEST_V4, 7)).ok();
-            if stream.is_none() {
-                thread::sleep(Duration::from_millis(100));
-            }
-            stream
-        })
-        .expect("the guest answers");
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
-    let sent = noise(7, SIZE);
-    let mut writer = stream.try_clone().unwrap();
-    let writing = {
-        let sent = sent.clone();
-        thread::spawn(move || writer.write_all(&sent).unwrap())
-    };
-    let mut got = vec![0; SIZE];
-    stream.read_exact(&mut got).expect("no stall beyond the limit");
-    writing.join().unwrap();
-    assert!(got == sent, "the echo differs");
 }
 
 /// What `ethtool -S` counts.
@@ -80,7 +55,7 @@ fn every_variant_serves_the_web(#[values("gen2", "gen3", "gbeth")] variant: &str
 #[rstest]
 fn the_card_sums_what_it_can(#[values("gen2", "gen3", "gbeth")] variant: &str) {
     let mut guest = Guest::boot(&machine("echo", Model::ravb(variant), ""));
-    echo();
+    echo(SIZE, LIMIT);
     // Of 2 MiB; a few headers the stack checks by itself may be among it.
     assert!(counter(&mut guest, "rx_csum_sw_bytes") < 200);
     if variant == "gbeth" {
@@ -104,7 +79,7 @@ fn checksums_on_the_wire_are_right(
     let model = Model::ravb(variant).with_faults(reading);
     let guest = Guest::boot(&machine("echo", model, &append));
     let capture = Capture::start(&scratch.file("frames"));
-    echo();
+    echo(SIZE, LIMIT);
     let frames = capture.stop();
     assert!(frames.count(FROM_GUEST) > 1000);
     assert_eq!(frames.wrong_checksums(FROM_GUEST), 0);
@@ -119,7 +94,7 @@ fn corruption_on_the_wire_reaches_no_program(
 ) {
     let append = format!("eth0.rx-checksumming={sums}");
     let mut guest = Guest::boot(&machine("echo", Model::ravb(variant), &append));
-    echo();
+    echo(SIZE, LIMIT);
     // Datagrams of many lengths, a bit of each payload flipped after the sum was made.
     let script = "from scapy.all import *\n\
         m = getmacbyip('10.77.0.2')\n\
@@ -143,7 +118,7 @@ fn corruption_on_the_wire_reaches_no_program(
     assert!(frames.count("udp and dst host 10.77.0.2 and dst port 7") > 0);
     assert_eq!(frames.count("udp and src host 10.77.0.2"), 0, "none was echoed");
     assert_eq!(counter(&mut guest, "rx_csum_bad_tcp"), 0);
-    echo();
+    echo(SIZE, LIMIT);
 }
 
 #[rstest]

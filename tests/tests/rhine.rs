@@ -1,13 +1,13 @@
 //! Images on the models of VIA Rhine cards: every chip, checksums by card and by software, faults.
 
-use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
 use rstest::rstest;
 use trireme_tests::capture::{Capture, Frames};
-use trireme_tests::files::{Scratch, noise};
+use trireme_tests::echo::echo;
+use trireme_tests::files::Scratch;
 use trireme_tests::guest::Guest;
 use trireme_tests::images::image;
 use trireme_tests::iperf3::{client, guest_report, octets};
@@ -35,34 +35,10 @@ fn machine_with(program: &str, chip: &str, faults: &str, append: &str) -> Machin
     machine
 }
 
-/// Sends noise through the guest's echo and compares it.
-fn echo(limit: Duration) {
-    let mut stream = (0..200)
-        .find_map(|_| {
-            let stream = TcpStream::connect((GUEST_V4, 7)).ok();
-            if stream.is_none() {
-                thread::sleep(Duration::from_millis(100));
-            }
-            stream
-        })
-        .expect("the guest answers");
-    stream.set_read_timeout(Some(limit)).unwrap();
-    let sent = noise(5, SIZE);
-    let mut writer = stream.try_clone().unwrap();
-    let writing = {
-        let sent = sent.clone();
-        thread::spawn(move || writer.write_all(&sent).unwrap())
-    };
-    let mut got = vec![0; SIZE];
-    stream.read_exact(&mut got).expect("no stall beyond the limit");
-    writing.join().unwrap();
-    assert!(got == sent, "the echo differs");
-}
-
 fn echo_recorded(machine: &Machine, scratch: &Scratch) -> Frames {
     let _guest = Guest::boot(machine);
     let capture = Capture::start(&scratch.file("frames"));
-    echo(Duration::from_secs(10));
+    echo(SIZE, Duration::from_secs(10));
     capture.stop()
 }
 
@@ -155,7 +131,7 @@ fn faults_cost_time_and_nothing_else(
     #[case] proof: &str,
 ) {
     let mut guest = Guest::boot(&machine(chip, faults, ""));
-    echo(Duration::from_secs(20));
+    echo(SIZE, Duration::from_secs(20));
     if !proof.is_empty() {
         assert!(counter(&mut guest, proof) > 0, "no {proof}: the fault never struck");
     }
