@@ -276,7 +276,7 @@ pub(crate) const MAP: &[Register] = &[
     one(CIE, [NONE, 0x000f_0101, NONE], Write::Stores),
     one(RIC3, RX_3, Write::Stores),
     one(RIS3, RX_3, Write::ZeroClears),
-    row(GCCR, 1, [0x0079_033f, 0x0079_033f, NONE], 0x2c, Write::Acts),
+    one(GCCR, [0x0079_033f, 0x0079_033f, NONE], Write::Acts),                  // reset: mode.rs
     one(0x394, AVB, Write::Stores),                                             // GMTT
     one(GPTC, AVB, Write::Stores),
     row(GTI, 1, [0x0fff_ffff, 0x0fff_ffff, NONE], 1, Write::Acts),
