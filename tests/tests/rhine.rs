@@ -91,6 +91,8 @@ fn iperf3_runs_both_ways(
         }
         thread::sleep(Duration::from_millis(100));
     }
+    // The kernel's last word, or it might come in the middle of a report.
+    guest.wait_for("eth0: fe80", Duration::from_secs(30));
     let capture = Capture::start(&scratch.file("frames"));
     for (number, mode) in ["-n 3M", "-n 3M -R", "-u -n 200K -b 20M"].into_iter().enumerate() {
         let theirs = client(GUEST_V4, mode);

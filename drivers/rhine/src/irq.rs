@@ -229,7 +229,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
     pub(crate) fn start(&mut self) {
         self.armed = false;
         self.receiver_stopped = false;
-        self.odd_frames = 0;
+        (self.odd_frames, self.odd_since_us) = (0, None);
         self.tx_progress_us = self.now_us;
         self.link = self.phy.look(&Bus { bar: &self.bar, delay: &*self.delay });
         let setting = Setting {

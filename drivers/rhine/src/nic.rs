@@ -41,6 +41,8 @@ const WATCHDOG_US: u64 = 2_000_000;
 const RECOVERY_INTERVAL_US: u64 = 1_000_000;
 /// Empty frames in a row that mean the receiver is wedged. [RH E19]
 const ODD_FRAMES: u32 = 8;
+/// Fewer mean it too, if nothing good follows for so long: a card that had few buffers left returns few.
+const ODD_SILENCE_US: u64 = 100_000;
 
 /// Private flag: transmit checksums by the card for frames it costs no throughput.
 const AUTO_FLAG: &str = "tx-checksumming-auto";
@@ -70,6 +72,8 @@ pub struct Rhine<R: Registers, D: Dma> {
     pub(crate) receiver_stopped: bool,
     /// Empty frames in a row.
     pub(crate) odd_frames: u32,
+    /// When the first of them came.
+    pub(crate) odd_since_us: Option<u64>,
     pub(crate) armed: bool,
     pub(crate) vlans: Vlans,
     /// The card counts its free receive buffers and sends PAUSE by that.
@@ -124,6 +128,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
             tx_progress_us: 0,
             receiver_stopped: false,
             odd_frames: 0,
+            odd_since_us: None,
             armed: false,
             vlans: Vlans::new(chip),
             sends_pause: false,
@@ -234,7 +239,7 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
         let least = if stripped { MIN_FRAME - vlan::TAG } else { MIN_FRAME } + 4;
         let fits = (least..=BUFFER).contains(&len) && stripped == tag.is_some();
         if status.contains(whole) && !status.intersects(errors) && fits {
-            self.odd_frames = 0;
+            (self.odd_frames, self.odd_since_us) = (0, None);
             return Some((len - 4, tag));
         }
         self.counters.rx_errors += 1;
@@ -244,7 +249,14 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
         self.counters.rx_length_errors +=
             u64::from(spans || !fits || status.intersects(Rdes0::LONG | Rdes0::RUNT));
         self.odd_frames = if len == 0 { self.odd_frames + 1 } else { 0 };
+        self.odd_since_us = (len == 0).then_some(self.odd_since_us.unwrap_or(self.now_us));
         None
+    }
+
+    /// Whether empty frames say that the receiver is wedged. [RH E19]
+    fn is_wedged(&self) -> bool {
+        let silence = self.odd_since_us.map(|since| since + ODD_SILENCE_US);
+        self.odd_frames >= ODD_FRAMES || silence.is_some_and(|end| end <= self.now_us)
     }
 
     /// What the VT6105M says of a frame. [RH 5.3]
@@ -377,7 +389,7 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
             self.armed = false;
         }
         match self.handle_causes() {
-            Ok(()) if self.odd_frames >= ODD_FRAMES => {
+            Ok(()) if self.is_wedged() => {
                 self.counters.rx_wedged += 1;
                 self.reset(Trouble::Wedged);
             }
@@ -417,7 +429,11 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
 
     fn service_at(&self) -> Option<u64> {
         let watchdog = (self.tx.len() > 0).then_some(self.tx_progress_us + WATCHDOG_US);
-        self.broken_until_us.or(watchdog)
+        let silence = self.odd_since_us.map(|since| since + ODD_SILENCE_US);
+        self.broken_until_us.or(match (watchdog, silence) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        })
     }
 
     fn receive(&mut self) -> Option<ReceivedFrame> {

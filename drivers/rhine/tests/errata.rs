@@ -243,6 +243,33 @@ fn e19_a_wedged_receiver_is_noticed_and_reset() {
     }
 }
 
+/// A card that has few descriptors left returns few empty frames, and that was that: told by the silence behind
+/// them.
+#[test]
+fn e19_a_wedge_with_few_buffers_is_noticed_too() {
+    for chip in chips() {
+        let mut rig = Rig::new(chip);
+        // The card fills all but three; nobody has looked yet.
+        for _ in 0..61 {
+            rig.wire(&frame(MAC, 60));
+        }
+        rig.faults(|f| f.rx_wedge = 1);
+        rig.wire(&frame(MAC, 60));
+        healthy(&rig);
+        assert_eq!(rig.serve().len(), 61, "{chip:?}");
+        rig.later(Duration::from_millis(99));
+        rig.serve();
+        assert_eq!(rig.counter("rx_wedged"), 0, "{chip:?}");
+        assert!(rig.driver.service_at().is_some());
+        rig.later(Duration::from_millis(1));
+        rig.serve();
+        assert_eq!(rig.counter("rx_wedged"), 1, "{chip:?}");
+        // PAUSE, of the chips that send it.
+        rig.sent();
+        works(&mut rig);
+    }
+}
+
 #[test]
 fn e20_a_receiver_out_of_buffers_goes_on_when_it_gets_some() {
     for chip in chips() {
