@@ -147,7 +147,8 @@ pub const GEMINI_CASES: &[Case] = &[
 ];
 
 /// RAVB's. Left out is what `ravb` does not recover from: a transmit queue that stopped with an error (docs/hardware/ravb.md
-/// 6.1), lost interrupts, and a PHY that is not there.
+/// 6.1), lost interrupts, a PHY that is not there, and spurious interrupts: 6.12 asks for its line before it has mapped the
+/// registers its handler reads, and one at that moment is its end.
 pub const RAVB_CASES: &[Case] = &[
     Case { chip: "gen2", ..RAVB },
     Case { chip: "gen3", ..RAVB },
@@ -165,7 +166,6 @@ pub const RAVB_CASES: &[Case] = &[
     Case::ravb("gbeth", "rx-overflow=300,rx-queue-full=300"),
     Case::ravb("gen2", "reset-keeps,sum-as-ones"),
     Case::ravb("gbeth", "takes-options,zero-udp-is-right"),
-    Case::ravb("gen3", "spurious=50"),
     Case { tests: "up,link,stats,down", moved: "", ..Case::ravb("gen3", "link-flap=4000") },
     Case { wire_fault: "loss=0.5", ..Case::ravb("gen3", "") },
     Case { wire_fault: "corruption=0.2,truncation=0.2", ..Case::ravb("gen3", "") },
