@@ -52,7 +52,10 @@ impl Rhine {
             self.counters.rx_filtered += 1;
             return;
         };
-        if strikes(&mut self.random, self.faults.rx_wedge) {
+        // The signature is descriptors written: without one there is nothing to strike with. (sheet E19)
+        if strikes(&mut self.random, self.faults.rx_wedge)
+            && matches!(self.descriptor(self.rx_pointer & !15, context), Ok(Some(_)))
+        {
             return self.wedge(context);
         }
         if strikes(&mut self.random, self.faults.rx_overflow) {
