@@ -15,15 +15,28 @@
 #define LINES 25
 
 static DECLARE_BITMAP(unmasked, LINES);
+static DEFINE_RAW_SPINLOCK(lock);
+static int input;
 
+/* With no line unmasked nobody could make the card let go of the input, so that goes off too. */
 static void line_mask(struct irq_data *line)
 {
-	clear_bit(irqd_to_hwirq(line), unmasked);
+	raw_spin_lock(&lock);
+	if (test_and_clear_bit(irqd_to_hwirq(line), unmasked) && bitmap_empty(unmasked, LINES))
+		disable_irq_nosync(input);
+	raw_spin_unlock(&lock);
 }
 
 static void line_unmask(struct irq_data *line)
 {
+	bool first;
+
+	raw_spin_lock(&lock);
+	first = bitmap_empty(unmasked, LINES);
 	set_bit(irqd_to_hwirq(line), unmasked);
+	if (first)
+		enable_irq(input);
+	raw_spin_unlock(&lock);
 }
 
 static struct irq_chip lines = {
@@ -35,6 +48,8 @@ static struct irq_chip lines = {
 static int line_map(struct irq_domain *domain, unsigned int irq, irq_hw_number_t number)
 {
 	irq_set_chip_and_handler(irq, &lines, handle_simple_irq);
+	/* Most of the time it is another line that was meant: not to be counted as "nobody cared". */
+	irq_set_status_flags(irq, IRQ_NO_DEBUG);
 	return 0;
 }
 
@@ -55,14 +70,15 @@ static irqreturn_t input_fired(int irq, void *domain)
 static int fanout_probe(struct platform_device *device)
 {
 	struct irq_domain *domain;
-	int input = platform_get_irq(device, 0);
 
+	input = platform_get_irq(device, 0);
 	if (input < 0)
 		return input;
 	domain = irq_domain_add_linear(device->dev.of_node, LINES, &line_operations, NULL);
 	if (!domain)
 		return -ENOMEM;
-	return devm_request_irq(&device->dev, input, input_fired, IRQF_NO_THREAD, "fanout", domain);
+	return devm_request_irq(&device->dev, input, input_fired, IRQF_NO_THREAD | IRQF_NO_AUTOEN,
+				"fanout", domain);
 }
 
 static const struct of_device_id fanout_ids[] = {

@@ -345,7 +345,9 @@ impl Device for Ravb {
     }
 
     fn interrupt(&self) -> bool {
-        !self.faults.gone && (self.lines() != 0 || self.spurious)
+        // In reset and configuration nothing can have happened that a line might echo.
+        let spurious = self.spurious && self.mode_is_operation();
+        !self.faults.gone && (self.lines() != 0 || spurious)
     }
 
     fn reset(&mut self) {
