@@ -345,9 +345,7 @@ impl Device for Ravb {
     }
 
     fn interrupt(&self) -> bool {
-        // In reset and configuration nothing can have happened that a line might echo.
-        let spurious = self.spurious && self.mode_is_operation();
-        !self.faults.gone && (self.lines() != 0 || spurious)
+        !self.faults.gone && (self.lines() != 0 || self.spurious)
     }
 
     fn reset(&mut self) {

@@ -56,7 +56,7 @@ faults! {
     slow_link: time,
     /// Link goes away and comes back, this often.
     link_flap: time,
-    /// Interrupts with nothing pending, this often, in OPERATION.
+    /// Interrupts with nothing pending, this often.
     spurious: time,
     /// The transmit engine fetches nothing for 20 ms.
     tx_stall: rate,
