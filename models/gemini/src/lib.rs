@@ -42,7 +42,7 @@ mod tx;
 
 pub use board::{Board, BoardKind, UnknownBoard};
 pub use device::Gemini;
-pub use faults::{Faults, UnknownFault};
+pub use faults::Faults;
 pub use phy::Phy;
 pub use stats::{Counters, PortCounters};
 

@@ -3,40 +3,9 @@
 //! A rate of `n` is one in `n`, drawn from the seed; 0 is never. Numbers in brackets are rows of
 //! `docs/hardware/ravb.md`, section 6.
 
-use std::fmt;
-use std::str::FromStr;
-use std::time::Duration;
+pub(crate) use trireme_vfio::strikes;
 
-/// Declares the switches with their kind, and the parser that knows them by name.
-macro_rules! faults {
-    ($( $(#[$doc:meta])* $name:ident: $kind:ident, )*) => {
-        /// The switches. `Default` is a healthy block that takes the likelier reading everywhere.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Faults { $( $(#[$doc])* pub $name: faults!(@type $kind), )* }
-
-        impl Faults {
-            fn set(&mut self, name: &str, value: &str) -> Option<()> {
-                match name.replace('-', "_").as_str() {
-                    $( stringify!($name) => self.$name = faults!(@parse $kind, value), )*
-                    _ => return None,
-                }
-                Some(())
-            }
-        }
-    };
-    (@type switch) => { bool };
-    (@type rate) => { u32 };
-    (@type count) => { u32 };
-    (@type time) => { Duration };
-    (@parse switch, $value:ident) => { if $value.is_empty() { true } else { return None } };
-    (@parse rate, $value:ident) => { $value.parse().ok()? };
-    (@parse count, $value:ident) => { $value.parse().ok()? };
-    (@parse time, $value:ident) => {
-        Duration::from_millis($value.parse().ok().filter(|&ms| ms > 0)?)
-    };
-}
-
-faults! {
+trireme_vfio::faults! {
     /// Reads are ones, writes are lost.
     gone: switch,
     /// (1) Changes of operating mode take this long.
@@ -120,41 +89,11 @@ faults! {
     udp_zero_sent: switch,
 }
 
-/// A fault was not understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownFault(pub String);
-
-impl fmt::Display for UnknownFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "fault {:?}: want NAME, RATE-NAME=ONE-IN-N or TIME-NAME=MILLISECONDS", self.0)
-    }
-}
-
-impl std::error::Error for UnknownFault {}
-
-impl FromStr for Faults {
-    type Err = UnknownFault;
-
-    /// Comma-separated names as the fields spell them, with `-` for `_`; rates, counts and times
-    /// with `=value`, e.g. `rx-crc=100,dts-never,link-flap=2000`.
-    fn from_str(text: &str) -> Result<Faults, UnknownFault> {
-        let mut faults = Faults::default();
-        for item in text.split(',').filter(|item| !item.is_empty()) {
-            let (name, value) = item.split_once('=').unwrap_or((item, ""));
-            faults.set(name, value).ok_or_else(|| UnknownFault(item.to_string()))?;
-        }
-        Ok(faults)
-    }
-}
-
-/// Draws whether a fault of this rate happens now.
-pub(crate) fn strikes(random: &mut fastrand::Rng, rate: u32) -> bool {
-    rate != 0 && random.u32(0..rate) == 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+    use trireme_vfio::UnknownFault;
 
     #[test]
     fn specifications_parse_and_mistakes_do_not() {
@@ -169,14 +108,5 @@ mod tests {
         for bad in ["rx-crc", "dts-never=1", "link-flap=0", "fire", "slow-toe=x", "spurious="] {
             assert_eq!(bad.parse::<Faults>(), Err(UnknownFault(bad.to_string())));
         }
-    }
-
-    #[test]
-    fn a_rate_is_one_in_n() {
-        let mut random = fastrand::Rng::with_seed(1);
-        let hits = (0..100_000).filter(|_| strikes(&mut random, 100)).count();
-        assert!((850..1150).contains(&hits), "{hits}");
-        assert!((0..1000).all(|_| !strikes(&mut random, 0)));
-        assert!((0..1000).all(|_| strikes(&mut random, 1)));
     }
 }

@@ -32,5 +32,5 @@ mod variant;
 
 pub use counters::Counters;
 pub use device::Ravb;
-pub use faults::{Faults, UnknownFault};
+pub use faults::Faults;
 pub use variant::{CARRIER_VENDOR, UnknownVariant, Variant};

@@ -2,9 +2,10 @@
 //!
 //! A rate of `n` is one in `n`, drawn from the seed; 0 is never.
 
-use std::fmt;
+use std::num::ParseIntError;
 use std::str::FromStr;
-use std::time::Duration;
+
+pub(crate) use trireme_vfio::strikes;
 
 /// How the software reset ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,179 +21,95 @@ pub enum ResetFault {
     Never,
 }
 
-/// The switches. `Default` is a healthy chip that takes the likelier reading everywhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
+impl FromStr for ResetFault {
+    type Err = ParseIntError;
+
+    /// `until-forced`, `never`, or the number of reads.
+    fn from_str(text: &str) -> Result<ResetFault, ParseIntError> {
+        Ok(match text {
+            "until-forced" => ResetFault::UntilForced,
+            "never" => ResetFault::Never,
+            reads => ResetFault::Slow(reads.parse()?),
+        })
+    }
+}
+
+trireme_vfio::faults! {
     /// E8, E9: the software reset does not end as it should.
-    pub reset: ResetFault,
+    reset: ResetFault,
     /// E11: reads of EECSR until a reload is done.
-    pub slow_eeprom: u32,
+    slow_eeprom: count,
     /// E12: the EEPROM arms magic-packet wake (CFGA 0-1).
-    pub eeprom_arms_wake: bool,
+    eeprom_arms_wake: switch,
     /// The EEPROM switches memory decoding on; those of most cards do not.
-    pub eeprom_enables_memory: bool,
+    eeprom_enables_memory: switch,
     /// E23: MIDLE never comes.
-    pub dead_midle: bool,
+    dead_midle: switch,
     /// The PHY does not answer.
-    pub absent_phy: bool,
+    absent_phy: switch,
     /// E25: the PHY comes up isolated from the MII.
-    pub isolated_phy: bool,
+    isolated_phy: switch,
     /// E24: the PHY answers at every address.
-    pub promiscuous_phy: bool,
+    promiscuous_phy: switch,
     /// E1: writes take effect at the next read.
-    pub posted_writes: bool,
+    posted_writes: switch,
     /// E13: found asleep (STICKHW = 3).
-    pub asleep: bool,
+    asleep: switch,
     /// Card pulled out: all reads are ones.
-    pub gone: bool,
+    gone: switch,
     /// E2: transmit FIFO underruns while the threshold is below store-and-forward.
-    pub tx_underrun: u32,
+    tx_underrun: rate,
     /// E8: excessive collisions.
-    pub tx_abort: u32,
+    tx_abort: rate,
     /// E4: descriptor write-back races (VT6102 class).
-    pub tx_race: u32,
+    tx_race: rate,
     /// Buffer or link underflow.
-    pub tx_bad_link: u32,
+    tx_bad_link: rate,
     /// E7: TXE with no detail.
-    pub tx_unexplained: u32,
+    tx_unexplained: rate,
     /// E34: completion without its interrupt.
-    pub tx_no_interrupt: u32,
+    tx_no_interrupt: rate,
     /// Completion interrupts nobody asked for.
-    pub tx_extra_interrupt: bool,
+    tx_extra_interrupt: switch,
     /// The transmit engine stops fetching for a while.
-    pub tx_stall: u32,
+    tx_stall: rate,
     /// PCI errors on transmit DMA.
-    pub pci_error: u32,
+    pci_error: rate,
     /// Frames with a wrong FCS.
-    pub rx_crc: u32,
+    rx_crc: rate,
     /// Frames cut short on the wire.
-    pub rx_runt: u32,
+    rx_runt: rate,
     /// FIFO overflows.
-    pub rx_overflow: u32,
+    rx_overflow: rate,
     /// E19: the ring fills with empty "oversized" descriptors, then nothing more is received.
-    pub rx_wedge: u32,
+    rx_wedge: rate,
     /// Write-backs with a length that is not the frame's.
-    pub rx_bad_length: u32,
+    rx_bad_length: rate,
     /// The receive checksum engine says "good" to everything it recognises.
-    pub rx_checksum_lies: bool,
+    rx_checksum_lies: switch,
     /// The receive checksum engine says "bad" to everything.
-    pub rx_checksum_bad: bool,
+    rx_checksum_bad: switch,
     /// Link goes away and comes back, this often; zero: never.
-    pub link_flap: Duration,
+    link_flap: time,
     /// Interrupts with nothing pending, this often; zero: never.
-    pub spurious: Duration,
+    spurious: time,
     /// The TX checksum engine adds to what the field holds instead of replacing it.
-    pub seeded_checksum: bool,
+    seeded_checksum: switch,
     /// The tally counters clear by reading, and count one after any write.
-    pub tally_read_clears: bool,
+    tally_read_clears: switch,
     /// Soft reset clears PAR until the EEPROM is reloaded.
-    pub reset_clears_par: bool,
+    reset_clears_par: switch,
     /// CHN must be set on all but a frame's last descriptor.
-    pub strict_chain: bool,
+    strict_chain: switch,
     /// Transmission takes the time the timing model says.
-    pub paced: bool,
-}
-
-/// A fault was not understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownFault(pub String);
-
-impl fmt::Display for UnknownFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "fault {:?}: want NAME, RATE-NAME=ONE-IN-N or TIME-NAME=MILLISECONDS", self.0)
-    }
-}
-
-impl std::error::Error for UnknownFault {}
-
-impl FromStr for Faults {
-    type Err = UnknownFault;
-
-    /// Comma-separated names as the fields spell them, with `-` for `_`; rates and times with
-    /// `=value`, e.g. `tx-underrun=100,posted-writes,link-flap=2000,reset=until-forced`.
-    fn from_str(text: &str) -> Result<Faults, UnknownFault> {
-        let mut faults = Faults::default();
-        for item in text.split(',').filter(|item| !item.is_empty()) {
-            let (name, value) = item.split_once('=').unwrap_or((item, ""));
-            faults.set(name, value).ok_or_else(|| UnknownFault(item.to_string()))?;
-        }
-        Ok(faults)
-    }
-}
-
-impl Faults {
-    fn set(&mut self, name: &str, value: &str) -> Option<()> {
-        if name == "reset" {
-            self.reset = match value {
-                "until-forced" => ResetFault::UntilForced,
-                "never" => ResetFault::Never,
-                reads => ResetFault::Slow(reads.parse().ok()?),
-            };
-            return Some(());
-        }
-        let switch = match name {
-            "eeprom-enables-memory" => Some(&mut self.eeprom_enables_memory),
-            "eeprom-arms-wake" => Some(&mut self.eeprom_arms_wake),
-            "dead-midle" => Some(&mut self.dead_midle),
-            "absent-phy" => Some(&mut self.absent_phy),
-            "isolated-phy" => Some(&mut self.isolated_phy),
-            "promiscuous-phy" => Some(&mut self.promiscuous_phy),
-            "posted-writes" => Some(&mut self.posted_writes),
-            "asleep" => Some(&mut self.asleep),
-            "gone" => Some(&mut self.gone),
-            "tx-extra-interrupt" => Some(&mut self.tx_extra_interrupt),
-            "rx-checksum-lies" => Some(&mut self.rx_checksum_lies),
-            "rx-checksum-bad" => Some(&mut self.rx_checksum_bad),
-            "seeded-checksum" => Some(&mut self.seeded_checksum),
-            "tally-read-clears" => Some(&mut self.tally_read_clears),
-            "reset-clears-par" => Some(&mut self.reset_clears_par),
-            "strict-chain" => Some(&mut self.strict_chain),
-            "paced" => Some(&mut self.paced),
-            _ => None,
-        };
-        if let Some(switch) = switch {
-            *switch = true;
-            return value.is_empty().then_some(());
-        }
-        let time = match name {
-            "link-flap" => Some(&mut self.link_flap),
-            "spurious" => Some(&mut self.spurious),
-            _ => None,
-        };
-        if let Some(time) = time {
-            *time = Duration::from_millis(value.parse().ok().filter(|&ms| ms > 0)?);
-            return Some(());
-        }
-        let rate = match name {
-            "slow-eeprom" => &mut self.slow_eeprom,
-            "tx-underrun" => &mut self.tx_underrun,
-            "tx-abort" => &mut self.tx_abort,
-            "tx-race" => &mut self.tx_race,
-            "tx-bad-link" => &mut self.tx_bad_link,
-            "tx-unexplained" => &mut self.tx_unexplained,
-            "tx-no-interrupt" => &mut self.tx_no_interrupt,
-            "tx-stall" => &mut self.tx_stall,
-            "pci-error" => &mut self.pci_error,
-            "rx-crc" => &mut self.rx_crc,
-            "rx-runt" => &mut self.rx_runt,
-            "rx-overflow" => &mut self.rx_overflow,
-            "rx-wedge" => &mut self.rx_wedge,
-            "rx-bad-length" => &mut self.rx_bad_length,
-            _ => return None,
-        };
-        *rate = value.parse().ok()?;
-        Some(())
-    }
-}
-
-/// Draws whether a fault of this rate happens now.
-pub(crate) fn strikes(random: &mut fastrand::Rng, rate: u32) -> bool {
-    rate != 0 && random.u32(0..rate) == 0
+    paced: switch,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+    use trireme_vfio::UnknownFault;
 
     #[test]
     fn specifications_parse_and_mistakes_do_not() {
@@ -210,14 +127,5 @@ mod tests {
         {
             assert_eq!(bad.parse::<Faults>(), Err(UnknownFault(bad.to_string())));
         }
-    }
-
-    #[test]
-    fn a_rate_is_one_in_n() {
-        let mut random = fastrand::Rng::with_seed(1);
-        let hits = (0..100_000).filter(|_| strikes(&mut random, 100)).count();
-        assert!((850..1150).contains(&hits), "{hits}");
-        assert!((0..1000).all(|_| !strikes(&mut random, 0)));
-        assert!((0..1000).all(|_| strikes(&mut random, 1)));
     }
 }

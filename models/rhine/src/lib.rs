@@ -30,6 +30,6 @@ mod wake;
 
 pub use chip::{Chip, UnknownChip};
 pub use device::Rhine;
-pub use faults::{Faults, ResetFault, UnknownFault};
+pub use faults::{Faults, ResetFault};
 pub use stats::Counters;
 pub use timing::{FrameTiming, Timing};

@@ -1,121 +1,29 @@
 //! `rhine-model`: a VIA Rhine for QEMU's `-device vfio-user-pci`.
 
-use std::error::Error;
-use std::fs::File;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use lexopt::prelude::*;
 use trireme_rhine_model::{Chip, Faults, Rhine};
-use trireme_vfio::{Options, serve};
-use trireme_wire::{Capture, Impaired, Impairment, PcapWriter, Wire};
+use trireme_vfio::Program;
 
-const USAGE: &str = "\
+const PROGRAM: Program = Program {
+    name: "rhine-model",
+    usage: "\
 usage: rhine-model --socket PATH --tap NAME | --connect PATH | --listen PATH [options]
   --chip NAME[.REVISION]   vt86c100a, vt6102, vt8235, vt6105 or vt6105m (default)
   --mac ADDRESS            station address in the EEPROM (default 00:0d:b9:00:00:01)
-  --fault LIST             of the card, e.g. tx-underrun=100,posted-writes,link-flap=2000
-  --wire-fault LIST        of what it sends, e.g. loss=1,corruption=0.1,reorder=1,hold=5
-  --pcap FILE              captures both directions
-  --seed N                 for all randomness (default 1)
-  --once                   ends when QEMU does";
-
-struct Arguments {
-    socket: PathBuf,
-    wire: Box<dyn FnOnce() -> std::io::Result<Wire>>,
-    chip: Chip,
-    mac: [u8; 6],
-    faults: Faults,
-    wire_faults: trireme_wire::Faults,
-    pcap: Option<PathBuf>,
-    seed: u64,
-    once: bool,
-}
-
-fn parse_mac(text: &str) -> Result<[u8; 6], String> {
-    let mut mac = [0; 6];
-    let mut bytes = text.split(':').map(|byte| u8::from_str_radix(byte, 16));
-    for to in &mut mac {
-        *to = bytes.next().and_then(Result::ok).ok_or(format!("no MAC address: {text}"))?;
-    }
-    if bytes.next().is_some() { Err(format!("no MAC address: {text}")) } else { Ok(mac) }
-}
-
-fn arguments() -> Result<Arguments, lexopt::Error> {
-    use lexopt::prelude::*;
-    let mut parser = lexopt::Parser::from_env();
-    let mut socket = None;
-    let mut wire: Option<Box<dyn FnOnce() -> std::io::Result<Wire>>> = None;
-    let mut rest = Arguments {
-        socket: PathBuf::new(),
-        wire: Box::new(|| Err(std::io::ErrorKind::NotFound.into())),
-        chip: Chip::VT6105M,
-        mac: [0x00, 0x0d, 0xb9, 0, 0, 1],
-        faults: Faults::default(),
-        wire_faults: trireme_wire::Faults::default(),
-        pcap: None,
-        seed: 1,
-        once: false,
-    };
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Long("socket") => socket = Some(parser.value()?.into()),
-            Long("tap") => {
-                let name = parser.value()?.string()?;
-                wire = Some(Box::new(move || trireme_wire::tap(&name)));
-            }
-            Long("connect") => {
-                let path: PathBuf = parser.value()?.into();
-                wire = Some(Box::new(move || trireme_wire::connect(&path)));
-            }
-            Long("listen") => {
-                let path: PathBuf = parser.value()?.into();
-                wire = Some(Box::new(move || trireme_wire::listen(&path)));
-            }
-            Long("chip") => rest.chip = parser.value()?.parse()?,
-            Long("mac") => rest.mac = parser.value()?.parse_with(parse_mac)?,
-            Long("fault") => rest.faults = parser.value()?.parse()?,
-            Long("wire-fault") => rest.wire_faults = parser.value()?.parse()?,
-            Long("pcap") => rest.pcap = Some(parser.value()?.into()),
-            Long("seed") => rest.seed = parser.value()?.parse()?,
-            Long("once") => rest.once = true,
-            Long("help") | Short('h') => {
-                println!("{USAGE}");
-                std::process::exit(0);
-            }
-            _ => return Err(argument.unexpected()),
-        }
-    }
-    rest.socket = socket.ok_or("--socket is missing")?;
-    rest.wire = wire.ok_or("--tap, --connect or --listen is missing")?;
-    Ok(rest)
-}
-
-fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
-    let Wire { mut sink, mut source } = (arguments.wire)()?;
-    if let Some(path) = arguments.pcap {
-        let file = Arc::new(Mutex::new(PcapWriter::new(File::create(path)?)?));
-        sink = Box::new(Capture::new(sink, file.clone()));
-        source = Box::new(Capture::new(source, file));
-    }
-    if arguments.wire_faults != trireme_wire::Faults::default() {
-        let impairment = Impairment::new(arguments.wire_faults, arguments.seed);
-        sink = Box::new(Impaired::new(sink, impairment));
-    }
-    let rhine = Rhine::new(arguments.chip, arguments.mac, arguments.faults, arguments.seed);
-    let options = Options { socket: arguments.socket, once: arguments.once };
-    serve(&options, rhine, Wire { sink, source }, |rhine| {
-        log::info!("{:?}", rhine.counters());
-    })?;
-    Ok(())
-}
+  --fault LIST             of the card, e.g. tx-underrun=100,posted-writes,link-flap=2000",
+};
 
 fn main() {
-    env_logger::init();
-    let arguments = arguments().unwrap_or_else(|error| {
-        eprintln!("rhine-model: {error}\n{USAGE}");
-        std::process::exit(2);
+    let (mut chip, mut faults) = (Chip::VT6105M, Faults::default());
+    let setup = PROGRAM.setup(|option, parser| {
+        match option {
+            "chip" => chip = parser.value()?.parse()?,
+            "fault" => faults = parser.value()?.parse()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
     });
-    if let Err(error) = run(arguments) {
-        eprintln!("rhine-model: {error}");
-        std::process::exit(1);
-    }
+    let mac = setup.mac.unwrap_or([0x00, 0x0d, 0xb9, 0, 0, 1]);
+    let rhine = Rhine::new(chip, mac, faults, setup.seed);
+    PROGRAM.serve(setup, 1, rhine, Rhine::counters);
 }
