@@ -2,12 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use rstest::rstest;
 use trireme_tests::capture::Capture;
+use trireme_tests::console::{ask, counter};
 use trireme_tests::files::{Scratch, noise};
 use trireme_tests::guest::Guest;
 use trireme_tests::images::image;
@@ -15,8 +15,6 @@ use trireme_tests::network::{TAP, isolate_with_tap, static_address};
 use trireme_tools::arch::Arch;
 use trireme_tools::net::GUEST_V4;
 use trireme_tools::qemu::{Machine, Network};
-
-static ASKED: AtomicUsize = AtomicUsize::new(0);
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -28,21 +26,6 @@ fn boot(arch: Arch) -> Guest {
     let guest = Guest::boot(&machine);
     guest.wait_for("listening, echo on udp", Duration::from_secs(30));
     guest
-}
-
-/// What the console prints after a command: up to the answer of a command that does not exist.
-fn ask(guest: &mut Guest, command: &str) -> String {
-    let before = guest.console().len();
-    guest.type_line(command);
-    let end = format!("end-of-answer-{}", ASKED.fetch_add(1, Ordering::Relaxed));
-    guest.type_line(&end);
-    guest.wait_for(&format!("{end}: command not found"), LIMIT);
-    guest.console()[before..].replace('\r', "")
-}
-
-fn counter(statistics: &str, name: &str) -> u64 {
-    let line = statistics.lines().find_map(|line| line.trim().strip_prefix(&format!("{name}: ")));
-    line.unwrap_or_else(|| panic!("no {name} in:\n{statistics}")).trim().parse().expect("a number")
 }
 
 fn echo(seed: u64) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rstest::rstest;
 use trireme_tests::capture::{Capture, Frames};
+use trireme_tests::console::{self, ask};
 use trireme_tests::files::{Scratch, noise};
 use trireme_tests::guest::Guest;
 use trireme_tests::images::image;
@@ -122,22 +123,6 @@ fn refused_offload_is_done_in_software(
     }
 }
 
-/// Types a command on the guest's console and returns what it printed.
-fn command(guest: &mut Guest, line: &str) -> String {
-    let seen = guest.console().len();
-    guest.type_line(line);
-    // The shell takes one line after the other, so this ends what the first printed.
-    guest.type_line("uptime");
-    for _ in 0..100 {
-        let console = guest.console();
-        if let Some(end) = console[seen..].find(" stray interrupts") {
-            return console[seen..seen + end].to_owned();
-        }
-        thread::sleep(Duration::from_millis(100));
-    }
-    panic!("the console does not answer {line:?}");
-}
-
 #[rstest]
 fn offloads_are_switched_at_run_time(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
     let scratch = Scratch::new();
@@ -151,25 +136,25 @@ fn offloads_are_switched_at_run_time(#[values(Arch::X86_64, Arch::Aarch64)] arch
     let large_from_guest = format!("{FROM_GUEST} {LARGE}");
     let large_to_guest = format!("tcp and dst host 10.77.0.2 {LARGE}");
 
-    command(&mut guest, "ethtool -K eth0 tso off");
-    assert!(command(&mut guest, "ethtool -k eth0").contains("tcp-segmentation-offload: off"));
+    ask(&mut guest, "ethtool -K eth0 tso off");
+    assert!(ask(&mut guest, "ethtool -k eth0").contains("tcp-segmentation-offload: off"));
     let frames = record("tso-off");
     assert_eq!(frames.count(&large_from_guest), 0);
     assert!(frames.wrong_checksums(FROM_GUEST) > 10, "the card still sums");
 
-    command(&mut guest, "ethtool -K eth0 tx off");
+    ask(&mut guest, "ethtool -K eth0 tx off");
     assert_eq!(record("tx-off").wrong_checksums(FROM_GUEST), 0);
 
-    command(&mut guest, "ethtool -K eth0 lro off");
-    assert!(command(&mut guest, "ethtool -k eth0").contains("large-receive-offload: off"));
+    ask(&mut guest, "ethtool -K eth0 lro off");
+    assert!(ask(&mut guest, "ethtool -k eth0").contains("large-receive-offload: off"));
     assert_eq!(record("lro-off").count(&large_to_guest), 0, "the host still merges");
 
-    command(&mut guest, "ethtool -K eth0 rx off");
-    assert!(command(&mut guest, "ethtool -k eth0").contains("rx-checksumming: off"));
+    ask(&mut guest, "ethtool -K eth0 rx off");
+    assert!(ask(&mut guest, "ethtool -k eth0").contains("rx-checksumming: off"));
     record("rx-off");
 
-    command(&mut guest, "ethtool -K eth0 rx on lro on tx on tso on");
-    let features = command(&mut guest, "ethtool -k eth0");
+    ask(&mut guest, "ethtool -K eth0 rx on lro on tx on tso on");
+    let features = ask(&mut guest, "ethtool -k eth0");
     assert!(!features.contains(": off\n"), "{features}");
     let frames = record("on-again");
     assert!(frames.count(&large_from_guest) > 10 && frames.count(&large_to_guest) > 10);
@@ -180,11 +165,8 @@ fn offloads_are_switched_at_run_time(#[values(Arch::X86_64, Arch::Aarch64)] arch
 fn counters_show_the_cards_work(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
     let mut guest = boot(arch, &[]);
     echo(GUEST_V4);
-    let text = command(&mut guest, "ethtool -S eth0");
-    let counter = |name: &str| -> u64 {
-        let line = text.lines().find_map(|l| l.trim().strip_prefix(name)?.strip_prefix(": "));
-        line.unwrap_or_else(|| panic!("no {name} in {text}")).trim().parse().unwrap()
-    };
+    let text = ask(&mut guest, "ethtool -S eth0");
+    let counter = |name: &str| console::counter(&text, name);
     assert!(counter("tx_bytes") as usize > SIZE && counter("rx_bytes") as usize > SIZE);
     assert!(counter("tx_tso") > 10 && counter("tx_csum") >= counter("tx_tso"));
     assert!(counter("rx_gso_packets") > 10 && counter("rx_csum_partial") > 10);

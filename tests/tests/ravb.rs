@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rstest::rstest;
 use trireme_tests::capture::Capture;
+use trireme_tests::console;
 use trireme_tests::echo::echo;
 use trireme_tests::files::Scratch;
 use trireme_tests::guest::Guest;
@@ -31,15 +32,9 @@ fn machine(app: &str, model: Model, append: &str) -> Machine {
     machine
 }
 
-/// What `ethtool -S` counts.
+/// A counter of the card, as the guest's console tells it.
 fn counter(guest: &mut Guest, name: &str) -> u64 {
-    let seen = guest.console().len();
-    guest.type_line("ethtool -S eth0");
-    guest.type_line("that-was-all");
-    guest.wait_for_behind(seen, "that-was-all: command not found", LIMIT);
-    let console = guest.console().split_off(seen);
-    let value = console.lines().find_map(|line| line.trim().strip_prefix(&format!("{name}: ")));
-    value.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("{name}: {console}"))
+    console::counter(&console::ask(guest, "ethtool -S eth0"), name)
 }
 
 #[rstest]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rstest::rstest;
 use trireme_tests::capture::{Capture, Frames};
+use trireme_tests::console;
 use trireme_tests::echo::echo;
 use trireme_tests::files::Scratch;
 use trireme_tests::guest::Guest;
@@ -108,11 +109,7 @@ fn iperf3_runs_both_ways(
 
 /// A counter of the card, as the guest's console tells it.
 fn counter(guest: &mut Guest, name: &str) -> u64 {
-    guest.type_line("ethtool -S eth0");
-    guest.wait_for("reset_failures: ", Duration::from_secs(10));
-    let console = guest.console();
-    let value = console.rsplit(&format!("{name}: ")).next().expect("there is always a part");
-    value.split_whitespace().next().and_then(|v| v.parse().ok()).expect("a number")
+    console::counter(&console::ask(guest, "ethtool -S eth0"), name)
 }
 
 /// `proof`: the driver's counter that says the fault has struck; empty where it keeps none.

@@ -3,11 +3,12 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use rstest::rstest;
+use trireme_tests::console::{answer, ask, counter};
 use trireme_tests::files::noise;
 use trireme_tests::guest::Guest;
 use trireme_tests::images::image;
@@ -33,21 +34,6 @@ fn boot(machine: &Machine) -> Guest {
     guest
 }
 
-/// What the console prints after these keys: up to the answer of a command that does not exist.
-fn answer(guest: &mut Guest, keys: &[u8]) -> String {
-    static ASKED: AtomicUsize = AtomicUsize::new(0);
-    let before = guest.console().len();
-    guest.type_bytes(keys);
-    let end = format!("end-of-answer-{}", ASKED.fetch_add(1, Ordering::Relaxed));
-    guest.type_line(&end);
-    guest.wait_for(&format!("{end}: command not found"), LIMIT);
-    guest.console()[before..].replace('\r', "")
-}
-
-fn ask(guest: &mut Guest, command: &str) -> String {
-    answer(guest, format!("{command}\n").as_bytes())
-}
-
 /// Sends noise through the guest's echo, on one connection, until told to stop; how many bytes.
 fn flow(stop: &Arc<AtomicBool>) -> thread::JoinHandle<usize> {
     let mut stream = TcpStream::connect((GUEST_V4, 7)).expect("the guest answers");
@@ -68,11 +54,6 @@ fn flow(stop: &Arc<AtomicBool>) -> thread::JoinHandle<usize> {
         }
         total
     })
-}
-
-fn counter(statistics: &str, name: &str) -> u64 {
-    let line = statistics.lines().find_map(|line| line.trim().strip_prefix(&format!("{name}: ")));
-    line.unwrap_or_else(|| panic!("no {name} in:\n{statistics}")).trim().parse().expect("a number")
 }
 
 #[rstest]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rstest::rstest;
 use trireme_tests::capture::{Capture, Frames};
+use trireme_tests::console::{self, ask};
 use trireme_tests::files::{Scratch, noise};
 use trireme_tests::guest::Guest;
 use trireme_tests::images::image;
@@ -80,19 +81,8 @@ fn echo_recorded(guest: &mut Guest, scratch: &Scratch) -> Frames {
     capture.stop()
 }
 
-/// Types a command on the guest's console and returns what it printed.
-fn command(guest: &mut Guest, line: &str) -> String {
-    let seen = guest.console().len();
-    guest.type_line(line);
-    guest.type_line("nonsense-to-end-it");
-    guest.wait_for_behind(seen, "nonsense-to-end-it: command not found", Duration::from_secs(10));
-    guest.console().split_off(seen)
-}
-
 fn counter(guest: &mut Guest, interface: &str, name: &str) -> u64 {
-    let told = command(guest, &format!("ethtool -S {interface}"));
-    let value = told.lines().find_map(|line| line.trim().strip_prefix(&format!("{name}: ")));
-    value.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("{name} in {told}"))
+    console::counter(&ask(guest, &format!("ethtool -S {interface}")), name)
 }
 
 #[rstest]
@@ -104,7 +94,7 @@ fn offloads_are_in_use_behind_a_tag(#[values(Arch::X86_64, Arch::Aarch64)] arch:
     assert!(frames.count(&format!("{LARGE} {TO_GUEST}")) > 10, "the guest took no large frame");
     // What the card is to sum is not summed yet where a TAP shows it.
     assert!(frames.wrong_checksums(FROM_GUEST) > 10, "the CPU summed what the card could");
-    let shown = command(&mut guest, "ip addr");
+    let shown = ask(&mut guest, "ip addr");
     for part in [
         "eth0.5@eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 state UP",
         "vlan protocol 802.1Q id 5",
@@ -160,7 +150,7 @@ fn a_rhine_serves_a_vlan(
     let mut guest = Guest::boot(&machine);
     drop(connect(GUEST));
     if !switch.is_empty() {
-        command(&mut guest, switch);
+        ask(&mut guest, switch);
     }
     let before = counter(&mut guest, "eth0.5", "tx_vlan_hw");
     let frames = echo_recorded(&mut guest, &scratch);
@@ -211,9 +201,9 @@ fn a_card_stops_when_the_machine_does() {
     machine.append += " rhine.wol=g";
     let mut guest = Guest::boot(&machine);
     drop(connect(GUEST));
-    let told = command(&mut guest, "ethtool eth0");
+    let told = ask(&mut guest, "ethtool eth0");
     assert!(told.contains("Wake-on: g"), "{told}");
-    let told = command(&mut guest, "ethtool -a eth0");
+    let told = ask(&mut guest, "ethtool -a eth0");
     assert!(told.contains("RX:\t\ton") && told.contains("TX:\t\ton"), "{told}");
     guest.type_line("poweroff");
     assert_eq!(guest.exit_status(Duration::from_secs(10)), 0);
