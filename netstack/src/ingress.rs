@@ -254,13 +254,12 @@ impl Stack {
                     return;
                 }
             }
-            let promising = match self.slots.at(index) {
-                _ if !more || !self.gro.wants(headers) => false,
-                // Without much in flight another acknowledgement is not what waits behind.
-                Some(Slot::Flow(flow)) => headers.tcp_payload_len() > 0 || flow.is_bulk(),
-                _ => false,
-            };
-            if promising {
+            // Without much in flight another acknowledgement is not what waits behind one.
+            let in_bulk = |slot: &Slot| matches!(slot, Slot::Flow(flow) if flow.is_bulk());
+            if more
+                && self.gro.wants(headers)
+                && (headers.tcp_payload_len() > 0 || self.slots.at(index).is_some_and(in_bulk))
+            {
                 return self.gro.hold(index, key, interface, packet, headers);
             }
             return self.feed(index, packet, tcp, now);
