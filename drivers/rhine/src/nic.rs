@@ -411,7 +411,7 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
         if self.broken_until_us.is_some() {
             return false;
         }
-        if self.odd_frames >= ODD_FRAMES {
+        if self.is_wedged() {
             return true;
         }
         self.report_given_back();
@@ -444,7 +444,7 @@ impl<R: Registers, D: Dma + Send> Nic for Rhine<R, D> {
             let mut received = self.rx.returned(&self.dma)?;
             let Some((len, tag)) = self.accept(&received) else {
                 self.provide(received.buffer);
-                if self.odd_frames >= ODD_FRAMES {
+                if self.is_wedged() {
                     return None;
                 }
                 continue;
