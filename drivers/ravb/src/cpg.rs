@@ -5,8 +5,8 @@
 //! has no such thing.
 
 use crate::Timeout;
-use crate::wait::wait_until;
 use trireme_nic::Registers;
+use trireme_registers::wait_until;
 
 /// How many bytes of the generator's registers are touched.
 pub const REGISTERS: usize = 0xa00;

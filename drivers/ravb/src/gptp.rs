@@ -4,10 +4,10 @@ use crate::desc;
 use crate::nic::{Ravb, TransmitQueue};
 use crate::receive::Home;
 use crate::regs::{self, Gccr, Tccr};
-use crate::wait::wait_until;
 use trireme_nic::{
     Buffer, Dma, Nic, Ptp, PtpError, PtpTime, ReceivedFrame, Registers, TransmitRequest,
 };
+use trireme_registers::wait_until;
 
 /// Longest time the clock takes for a command.
 const COMMAND_US: u32 = 10_000;

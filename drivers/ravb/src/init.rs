@@ -4,8 +4,8 @@ use crate::Timeout;
 use crate::phy::{Delays, LinkState};
 use crate::regs::{self, Apsr, Ccc, Csr0, Ecmr, Ecsr, Errors, Gccr, Sums, Tccr};
 use crate::variant::Variant;
-use crate::wait::wait_until;
 use trireme_nic::{MacAddress, Registers};
+use trireme_registers::wait_until;
 
 /// Longest time until a gate of the TOE is seen shut. [RV 5.4]
 const GATE_US: u32 = 100_000;

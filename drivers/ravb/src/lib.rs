@@ -38,11 +38,11 @@ mod receive;
 mod regs;
 mod ring;
 mod variant;
-mod wait;
 
 pub use ability::transmit_ability;
 pub use nic::Ravb;
 pub use phy::Delays;
+pub use trireme_registers::Timeout;
 pub use variant::Variant;
 
 use alloc::boxed::Box;
@@ -74,15 +74,6 @@ pub struct Config {
     pub delay: Delay,
 }
 
-/// A wait that went beyond its bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeout {
-    /// What did not happen.
-    pub what: &'static str,
-    /// How long was waited, in microseconds.
-    pub waited_us: u32,
-}
-
 /// Why a card cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
@@ -98,9 +89,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Absent => f.write_str("the card does not answer"),
-            Error::Timeout(Timeout { what, waited_us }) => {
-                write!(f, "{what}: not in {waited_us} µs")
-            }
+            Error::Timeout(timeout) => timeout.fmt(f),
             Error::Memory(error) => error.fmt(f),
         }
     }

@@ -3,8 +3,8 @@
 use crate::Timeout;
 use crate::regs::{self, Ccc, Csr};
 use crate::variant::Variant;
-use crate::wait::wait_until;
 use trireme_nic::Registers;
+use trireme_registers::wait_until;
 
 /// Longest change of mode. Linux waits as long. [RV 3.1]
 const MODE_US: u32 = 100_000;

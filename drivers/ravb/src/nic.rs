@@ -13,7 +13,6 @@ use crate::receive::{Home, Receiver};
 use crate::regs::{self, Csr, Csr0, Ecmr, Ecsr, Tccr};
 use crate::ring::{TxRing, buffers, reachable};
 use crate::variant::Variant;
-use crate::wait::wait_until;
 use crate::{Config, Delay, Error, Timeout};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -23,6 +22,7 @@ use trireme_nic::{
     MacAddress, Network, Nic, Pause, Ptp, PtpTime, ReceiveFilter, ReceivedFrame, Registers, Stop,
     TransmitAbility, TransmitRequest, Transport,
 };
+use trireme_registers::wait_until;
 
 /// Receive buffers of the queue for network control.
 const NC_BUFFERS: usize = 32;

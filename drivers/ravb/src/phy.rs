@@ -5,8 +5,8 @@
 use crate::Timeout;
 use crate::mdio::Bus;
 use crate::variant::Variant;
-use crate::wait::wait_until;
 use trireme_nic::{Link, Registers};
+use trireme_registers::wait_until;
 
 /// Longest reset. [802.3 22.2.4.1.1]
 const RESET_US: u32 = 500_000;

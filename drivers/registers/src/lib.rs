@@ -1,14 +1,18 @@
 //! Typed registers: an offset, the value there, and the rule for touching it.
 //!
 //! The rule is part of the type, so that a call says what happens: `read`, `write`, `modify` on
-//! [`Rw`]; `ack` on [`W1c`], whose plain write would be a mistake. Nothing else: no derive, no
-//! description language.
+//! [`Rw`]; `ack` on [`W1c`], whose plain write would be a mistake. No derive, no description
+//! language. And [`wait_until`], for what a register says only after a while.
 
 #![no_std]
 #![deny(unsafe_code)]
 
+mod wait;
+
 use core::marker::PhantomData;
 use trireme_nic::Registers;
+
+pub use wait::{Timeout, wait_until};
 
 /// Reading has no effect, writing has none either.
 pub enum Ro {}

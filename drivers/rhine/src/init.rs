@@ -6,6 +6,7 @@ use crate::regs::{self, Bcr1, Cause, Cr0, Cr1, Eecsr, Rcr, Tcr};
 use crate::vlan::{self, Vlans};
 use crate::{Error, Timeout};
 use trireme_nic::{MacAddress, Registers};
+use trireme_registers::wait_until;
 
 /// Longest reset. Normally 5 µs; 105 µs has been seen. [RH 3.1]
 const RESET_US: u32 = 10_000;
@@ -17,28 +18,6 @@ const STOP_US: u32 = 10_000;
 const AFTER_FORCE_US: u32 = 2_000;
 /// A Rhine-I asked for its EEPROM sooner gives a wrong address. [RH E11]
 const RHINE_I_SETTLE_US: u32 = 5_000;
-/// Between two looks at a register.
-const STEP_US: u32 = 10;
-
-/// Waits until `done`, for `bound_us` at most.
-pub(crate) fn wait_until(
-    delay: &dyn Fn(u32),
-    what: &'static str,
-    bound_us: u32,
-    mut done: impl FnMut() -> bool,
-) -> Result<(), Timeout> {
-    for _ in 0..bound_us / STEP_US {
-        if done() {
-            return Ok(());
-        }
-        delay(STEP_US);
-    }
-    match done() {
-        true => Ok(()),
-        false => Err(Timeout { what, waited_us: bound_us }),
-    }
-}
-
 /// From whatever state the card was left in to one with its EEPROM loaded. [RH 10.2, 10.3]
 pub(crate) fn wake<R: Registers>(bar: &R, chip: Chip, delay: &dyn Fn(u32)) -> Result<(), Error> {
     if regs::ISR.read(bar).bits() == 0xffff && regs::CR1.read(bar).bits() == 0xff {

@@ -1,12 +1,13 @@
 //! Causes in, recovery out. [RH 4.6, 4.7, 4.12]
 
 use crate::desc::Tdes0;
-use crate::init::{self, Setting, wait_until};
+use crate::init::{self, Setting};
 use crate::nic::Rhine;
 use crate::phy::Bus;
 use crate::regs::{self, Cause, Cause2, Cr0, Cr1, Tcr};
 use crate::{Error, Timeout};
 use trireme_nic::{Dma, Registers};
+use trireme_registers::wait_until;
 
 /// Longest time the transmitter takes to stop after an error. Linux waits as long. [RH 4.6]
 const TRANSMITTER_STOP_US: u32 = 10_000;

@@ -38,6 +38,7 @@ mod vlan;
 pub use ability::{TransmitChecksums, transmit_ability};
 pub use chip::Chip;
 pub use nic::Rhine;
+pub use trireme_registers::Timeout;
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -61,15 +62,6 @@ pub struct Config {
     pub delay: Delay,
 }
 
-/// A wait that went beyond its bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeout {
-    /// What did not happen.
-    pub what: &'static str,
-    /// How long was waited, in microseconds.
-    pub waited_us: u32,
-}
-
 /// Why a card cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
@@ -85,9 +77,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Absent => f.write_str("the card does not answer"),
-            Error::Timeout(Timeout { what, waited_us }) => {
-                write!(f, "{what}: not in {waited_us} µs")
-            }
+            Error::Timeout(timeout) => timeout.fmt(f),
             Error::Memory(error) => error.fmt(f),
         }
     }

@@ -3,9 +3,9 @@
 
 use crate::Timeout;
 use crate::chip::Chip;
-use crate::init::wait_until;
 use crate::regs::{self, MiiAddress, MiiControl};
 use trireme_nic::{Link, Registers};
+use trireme_registers::wait_until;
 
 /// Longest MII operation; at its slowest one takes about 60 µs. [RH 3.5]
 const MII_US: u32 = 10_000;
