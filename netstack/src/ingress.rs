@@ -237,6 +237,8 @@ impl Stack {
             }
             if let Some(Slot::Flow(flow)) = self.slots.at(index)
                 && let Phase::HalfOpen(listener) = flow.phase
+                // Of its own cookie, each segment of the batch it came in would be one.
+                && segment.acknowledgement != flow.wire.sent_to
                 && self.cookie_in(&key, headers, now).is_some()
             {
                 // The peer's first SYN was answered by a cookie, the SYN it repeated by this flow, and

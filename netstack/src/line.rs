@@ -215,6 +215,9 @@ impl Line<'_> {
     #[inline]
     pub(crate) fn is_ready(&mut self) -> bool {
         let ready = match self.large {
+            // What is swallowed needs no room. It must not wait, or the ACK behind it finds a connection without its
+            // sequence numbers, and is answered by a reset.
+            _ if self.wire.swallow => true,
             true => self.egress.ready_large(&mut *self.nic, RESERVE),
             false => self.egress.ready(&mut *self.nic, RESERVE),
         };

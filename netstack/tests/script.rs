@@ -359,6 +359,33 @@ fn a_flood_of_syns_leaves_room_for_honest_clients() {
     assert_eq!(host.stack.statistics().half_open_expired, 256);
 }
 
+/// A connection that a cookie brings back has a SYN-ACK of smoltcp's behind it that is not sent: it needs no room in
+/// the card's ring. It used to wait for some, and the ACK that came meanwhile was reset.
+#[test]
+fn a_cookie_is_good_while_the_ring_is_full() {
+    let mut host = Host::with(Abilities { ring: 8, ..Abilities::default() }, 16 << 20);
+    let listener = host.listen();
+    let from = |n: u32| [10, 0, 1 + (n >> 8) as u8, n as u8];
+    for n in 0..300 {
+        host.segment_from(from(n), 1000, n, 0, SYN, &[]);
+        host.sent();
+    }
+    host.segment(5000, 1000, 0, SYN, &[]);
+    let ours = host.segments().pop().unwrap().sequence.wrapping_add(1);
+    // In one batch: so many answers that the ring is full, the ACK, and the request behind it.
+    for n in 300..320 {
+        host.queue_segment(from(n), 1000, n, 0, SYN, &[]);
+    }
+    host.queue_segment(PEER, 5000, 1001, ours, ACK, &[]);
+    host.queue_segment(PEER, 5000, 1001, ours, ACK | PSH, b"through");
+    host.poll();
+    host.pass(Duration::from_millis(100));
+    assert!(host.segments().iter().all(|segment| segment.flags & RST == 0));
+    let (id, _) = host.stack.accept(listener, host.now).unwrap();
+    assert_eq!(host.stack.recv(id, &mut [0; 99], false, host.now), Ok(7));
+    assert_eq!(host.stack.statistics().cookies_accepted, 1, "once, not for each segment");
+}
+
 #[test]
 fn a_flood_holds_no_large_rings() {
     let mut host = Host::with(Abilities::default(), 256 << 20);
