@@ -205,9 +205,15 @@ impl Stack {
     /// The handshake is done: to the accept queue.
     pub(crate) fn established(&mut self, index: u32, listener: u32, now: Instant) {
         self.no_longer_half_open(listener);
-        if let Some(flow) = self.flow_mut(index) {
+        // The SYN-ACK need not be sent again: its timer would cost each connection a turn for nothing.
+        self.timers.cancel(index);
+        let Stack { slots, machines, timers, .. } = self;
+        if let Some(Slot::Flow(flow)) = slots.at_mut(index) {
             flow.phase = Phase::Queued(listener);
             flow.deadline = None;
+            if let Some(at) = machines.any().poll_at(now, &flow.engine.set) {
+                timers.arm_earlier(index, at);
+            }
         }
         match self.slots.at_mut(listener) {
             Some(Slot::Listener(state)) => {

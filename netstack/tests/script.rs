@@ -750,6 +750,14 @@ fn slow_start_doubles_although_whole_frames_are_acknowledged() {
 }
 
 #[test]
+fn an_idle_connection_lets_the_stack_sleep() {
+    let mut host = Host::new();
+    let listener = host.listen();
+    host.open(listener, 5000);
+    assert_eq!(host.stack.poll(host.now).wake_at, None);
+}
+
+#[test]
 fn data_with_the_last_handshake_segment_is_acknowledged_in_time() {
     let mut host = Host::new();
     host.listen();
