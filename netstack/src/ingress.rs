@@ -1,6 +1,7 @@
 //! From a received frame to whom it is for.
 
 use crate::address::is_plausible_source;
+use crate::cookie::Acknowledged;
 use crate::flow::FlowKey;
 use crate::frame::{self, Headers, ethertype, protocol, tcp_flags};
 use crate::gro::{Added, Merge};
@@ -239,11 +240,13 @@ impl Stack {
                 && let Phase::HalfOpen(listener) = flow.phase
                 // Of its own cookie, each segment of the batch it came in would be one.
                 && segment.acknowledgement != flow.wire.sent_to
-                && self.cookie_in(&key, headers, now).is_some()
+                && let Some(cookie) = self.cookie_in(&key, headers, now)
             {
                 // The peer's first SYN was answered by a cookie, the SYN it repeated by this flow, and
                 // it took the first answer. The other would have it reset.
-                self.drop_half_open(index, listener);
+                if let Acknowledged::First(_) = cookie {
+                    self.drop_half_open(index, listener);
+                }
                 return self.new_segment(interface, key, packet, tcp, headers, now);
             }
             if let Some(Slot::Flow(flow)) = self.slots.at_mut(index) {

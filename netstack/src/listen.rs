@@ -4,7 +4,7 @@
 //! until a SYN comes; then one is taken, told to listen, and given the SYN.
 
 use crate::buffers::Engine;
-use crate::cookie;
+use crate::cookie::{self, Acknowledged};
 use crate::flow::FlowKey;
 use crate::frame::{Headers, tcp_flags};
 use crate::line::{Wire, maximum_segment_size};
@@ -265,8 +265,13 @@ impl Stack {
         self.send_bare(interface, key, headers.source_mac, answer);
     }
 
-    /// The segment size in the cookie a segment acknowledges, if it does acknowledge one.
-    pub(crate) fn cookie_in(&self, key: &FlowKey, headers: &Headers, now: Instant) -> Option<u16> {
+    /// What a segment is to a cookie of ours, if it acknowledges one.
+    pub(crate) fn cookie_in(
+        &self,
+        key: &FlowKey,
+        headers: &Headers,
+        now: Instant,
+    ) -> Option<Acknowledged> {
         let (last, ack) = (self.half_open.last_cookie?, headers.tcp?);
         if now > last + COOKIE_LIFETIME
             || ack.flags & (tcp_flags::SYN | tcp_flags::RST | tcp_flags::ACK) != tcp_flags::ACK
@@ -279,7 +284,7 @@ impl Stack {
     }
 
     /// An ACK for a listener without a connection: the answer to a cookie? Makes the connection, and
-    /// gives it the ACK. False: it is not.
+    /// gives it the ACK. False: it is not, nor one that came before its time.
     pub(crate) fn cookie_ack(
         &mut self,
         listener: u32,
@@ -289,8 +294,12 @@ impl Stack {
         headers: &Headers,
         now: Instant,
     ) -> bool {
-        let (Some(ack), Some(segment)) = (headers.tcp, self.cookie_in(&key, headers, now)) else {
+        let (Some(ack), Some(cookie)) = (headers.tcp, self.cookie_in(&key, headers, now)) else {
             return false;
+        };
+        let Acknowledged::First(segment) = cookie else {
+            self.statistics.cookies_early += 1;
+            return true;
         };
         let peer_isn = ack.sequence.wrapping_sub(1);
         let cookie = ack.acknowledgement.wrapping_sub(1);

@@ -56,6 +56,8 @@ statistics! {
     cookies_sent,
     /// Connections made from a cookie.
     cookies_accepted,
+    /// Segments that acknowledged a cookie, but behind a first one that was lost.
+    cookies_early,
     /// Connections refused because the buffer budget is used up.
     no_memory,
 }

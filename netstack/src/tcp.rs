@@ -204,6 +204,18 @@ impl Flow {
         self.wire.sent_to.wrapping_sub(self.wire.heard_to) > 4 * u32::from(self.wire.segment)
     }
 
+    /// Is this bare acknowledgement a repetition, while nothing but a FIN is in flight? smoltcp takes the third for the
+    /// loss of data, has none to send again, and forgets the timer that would have sent the FIN again.
+    fn repeats_what_only_a_fin_waits_for(&self, tcp: &[u8]) -> bool {
+        let be32 = |at: usize| tcp.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+        matches!(self.state(), State::FinWait1 | State::Closing | State::LastAck)
+            && self.engine.socket().send_queue() == 0
+            && self.wire.sent_to != self.wire.heard_to
+            && be32(8) == Some(self.wire.heard_to)
+            // A probe of the peer's, one byte before what it would send next, wants an answer.
+            && be32(4) == Some(self.wire.acknowledged)
+    }
+
     /// Is it certain, without asking smoltcp, that there is nothing to send now? In the middle of a
     /// connection, with nothing in flight and nothing to send, all there can be is an
     /// acknowledgement that may wait.
@@ -345,6 +357,9 @@ impl Stack {
             flow.engine.socket_mut().set_ack_delay(Some(delay));
             flow.unacknowledged = flow.unacknowledged.saturating_add(payload as u32);
         } else if flags == crate::frame::tcp_flags::ACK {
+            if flow.repeats_what_only_a_fin_waits_for(&packet[tcp..]) {
+                return;
+            }
             split_acknowledgement(flow, interface, machines.any(), packet, tcp, now);
         }
         if flags & crate::frame::tcp_flags::ACK != 0 {

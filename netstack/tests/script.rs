@@ -386,6 +386,61 @@ fn a_cookie_is_good_while_the_ring_is_full() {
     assert_eq!(host.stack.statistics().cookies_accepted, 1, "once, not for each segment");
 }
 
+/// The first ACK and the request were lost: what the peer sends behind them is no reason to reset it, neither while
+/// there is nothing of it but the cookie nor beside the connection that its repeated SYN began.
+#[test]
+fn a_segment_behind_a_lost_first_one_is_no_reason_for_a_reset() {
+    for repeated in [false, true] {
+        let mut host = Host::new();
+        let listener = host.listen();
+        for n in 0..256u32 {
+            host.segment_from([10, 0, 1, n as u8], 1000, n, 0, SYN, &[]);
+        }
+        host.segment(5000, 1000, 0, SYN, &[]);
+        let ours = host.segments().pop().unwrap().sequence.wrapping_add(1);
+        assert_eq!(host.stack.statistics().cookies_sent, 1);
+        if repeated {
+            host.pass(Duration::from_secs(11));
+            host.segment(5000, 1000, 0, SYN, &[]);
+            let other = host.segments().pop().unwrap().sequence.wrapping_add(1);
+            assert_ne!(other, ours, "room for a connection");
+        }
+        host.segment(5000, 1006, ours, ACK, &[]);
+        assert!(host.segments().iter().all(|segment| segment.flags & RST == 0));
+        assert_eq!(host.stack.statistics().cookies_early, 1);
+        host.segment(5000, 1001, ours, ACK | PSH, b"first");
+        let (id, _) = host.stack.accept(listener, host.now).unwrap();
+        assert_eq!(host.stack.recv(id, &mut [0; 99], false, host.now), Ok(5));
+        // A number that is not a cookie's is answered as ever.
+        host.segment(5001, 1006, ours, ACK, &[]);
+        assert!(host.segments().iter().any(|segment| segment.flags & RST != 0));
+    }
+}
+
+/// Three repeated acknowledgements while only the FIN is in flight ask for nothing, and must not keep the FIN from
+/// being sent again.
+#[test]
+fn a_lost_fin_is_sent_again_however_often_the_data_is_acknowledged() {
+    let mut host = Host::new();
+    let listener = host.listen();
+    let (id, first) = host.open(listener, 5000);
+    host.stack.send(id, b"answer", host.now).unwrap();
+    host.poll();
+    host.stack.close(id, host.now).unwrap();
+    host.poll();
+    let end = first.wrapping_add(6);
+    assert!(host.segments().iter().any(|s| s.flags & FIN != 0 && s.sequence == end));
+    for _ in 0..5 {
+        host.segment(5000, 1001, end, ACK, &[]);
+    }
+    host.pass(Duration::from_secs(2));
+    let again = host.segments().pop().unwrap();
+    assert_eq!((again.flags & FIN, again.sequence), (FIN, end));
+    // A probe of the peer's is answered all the same.
+    host.segment(5000, 1000, end, ACK, &[]);
+    assert_eq!(host.segments().pop().unwrap().acknowledgement, 1001);
+}
+
 #[test]
 fn a_flood_holds_no_large_rings() {
     let mut host = Host::with(Abilities::default(), 256 << 20);

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use rstest::rstest;
+use trireme_tests::console;
 use trireme_tests::guest::Guest;
 use trireme_tests::network::TAP;
 use trireme_tests::program::{curl, succeed};
@@ -117,8 +118,8 @@ fn burst_of_512_connections_is_taken(#[values(Arch::X86_64, Arch::Aarch64)] arch
         })
         .collect();
     let answers: Vec<_> = clients.into_iter().map(|c| c.unwrap().join().unwrap()).collect();
-    let good = answers.iter().filter(|a| matches!(a, Ok(true))).count();
-    assert_eq!(good, 512, "{:?}", answers.iter().find(|a| !matches!(a, Ok(true))));
+    let bad: Vec<_> = answers.iter().filter(|a| !matches!(a, Ok(true))).collect();
+    assert!(bad.is_empty(), "{bad:?}, {}", console::ask(&mut guest, "nstat"));
     still_serves(&machine, &mut guest);
 }
 
