@@ -82,16 +82,33 @@ impl Model {
         self
     }
 
+    /// Builds it, and returns the command of a card as it is to behave; where its sockets are is not in it.
+    pub(crate) fn command(&self) -> Result<Command> {
+        check(cargo().args(["build", "--quiet", "--release", "-p", &self.package]))?;
+        let mut command = Command::new(target_directory().join("release").join(&self.program));
+        for (option, value) in
+            [("--chip", &self.chip), ("--fault", &self.faults), ("--wire-fault", &self.wire_faults)]
+        {
+            if !value.is_empty() {
+                command.args([option, value]);
+            }
+        }
+        if let Some(pcap) = &self.pcap {
+            command.arg("--pcap").arg(pcap);
+        }
+        Ok(command)
+    }
+
     /// Builds and starts it. It ends when QEMU does, or with us.
     pub(crate) fn start(&self, network: &Network) -> Result<Sockets> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        check(cargo().args(["build", "--quiet", "--release", "-p", &self.package]))?;
+        let card_command = self.command()?;
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let base = env::temp_dir().join(format!("trireme-model-{}-{number}", std::process::id()));
         let card = base.with_extension("card");
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM", "--"]);
-        command.arg(target_directory().join("release").join(&self.program));
+        command.arg(card_command.get_program()).args(card_command.get_args());
         command.arg("--once").arg("--socket").arg(&card);
         let mut wire = None;
         match network {
@@ -102,16 +119,6 @@ impl Model {
                 command.arg("--listen").arg(&path);
                 wire = Some(path);
             }
-        }
-        for (option, value) in
-            [("--chip", &self.chip), ("--fault", &self.faults), ("--wire-fault", &self.wire_faults)]
-        {
-            if !value.is_empty() {
-                command.args([option, value]);
-            }
-        }
-        if let Some(pcap) = &self.pcap {
-            command.arg("--pcap").arg(pcap);
         }
         let _ = fs::remove_file(&card);
         let mut child =

@@ -195,7 +195,7 @@ fn ours(guest: Guest, keys: &[&str], options: &Options) -> Result<Vec<Measuremen
 }
 
 /// Run address less link address: QEMU puts a position-independent `Image` 2 MiB into the RAM of `virt`.
-fn load_offset(arch: Arch) -> u64 {
+pub(super) fn load_offset(arch: Arch) -> u64 {
     match arch {
         Arch::X86_64 => 0,
         Arch::Aarch64 => 0x4020_0000,
@@ -212,14 +212,14 @@ fn one_kibibyte() -> Result<PathBuf> {
     Ok(archive)
 }
 
-fn measure_py() -> Command {
+pub(super) fn measure_py() -> Command {
     let mut command = Command::new("python3");
     command.arg(workspace::root().join("tools/bench/measure.py"));
     command
 }
 
 /// Runs `measure.py`, whose lines are results; its errors pass through.
-fn results(mut command: Command) -> Result<Vec<Measurement>> {
+pub(super) fn results(mut command: Command) -> Result<Vec<Measurement>> {
     let output = command.stderr(Stdio::inherit()).output().context("cannot start python3")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());

@@ -4,7 +4,9 @@
 //! and the report.
 
 mod boards;
+mod card;
 mod guests;
+mod ravb;
 mod report;
 mod rhine;
 mod rows;
@@ -12,10 +14,11 @@ mod section;
 
 pub use boards::boards;
 pub use guests::{Guest, Options, measure};
+pub use ravb::ravb;
 pub use report::{Measured, report};
 pub use rhine::rhine;
 pub use rows::{ROWS, Row, row};
-pub use section::with_section;
+pub use section::{with_preamble, with_section};
 
 use serde::Deserialize;
 

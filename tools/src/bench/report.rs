@@ -62,7 +62,7 @@ pub fn report(arch: Arch, rows: &[Measured]) -> String {
 }
 
 /// A number with as many digits as it deserves: three, or all of an integer.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if value < 100.0 {
         return format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').to_owned();
     }

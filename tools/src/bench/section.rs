@@ -14,9 +14,23 @@ pub fn with_section(document: &str, section: &str) -> String {
     text
 }
 
+/// `document` with what stands above its first section replaced by this.
+pub fn with_preamble(document: &str, preamble: &str) -> String {
+    let sections = document.find("\n## ").map_or("", |at| &document[at..]);
+    format!("{}\n{sections}", preamble.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_preamble_leaves_every_section() {
+        let sections = "\n## aarch64\n\nrows\n\n## By hand\n\nmore\n";
+        let old = format!("# M\n\nold\n{sections}");
+        assert_eq!(with_preamble(&old, "# M\n\nnew\n"), format!("# M\n\nnew\n{sections}"));
+        assert_eq!(with_preamble("", "# M\n"), "# M\n");
+    }
 
     #[test]
     fn the_section_is_put_at_the_end_or_in_its_place_and_nothing_else_changes() {

@@ -7,16 +7,54 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use trireme_tools::arch::Arch;
 use trireme_tools::bench::{
-    Guest, Measurement, Options, ROWS, Row, boards, measure, report, rhine, row, with_section,
+    Guest, Measurement, Options, ROWS, Row, boards, measure, ravb, report, rhine, row,
+    with_preamble, with_section,
 };
 use trireme_tools::setup::{self, Need};
 use trireme_tools::workspace::{output, root};
 
+/// A section of docs/measurements.md that is measured by itself.
+struct Section {
+    /// Its name on the command line.
+    name: &'static str,
+    needs: &'static [Need],
+    /// Measures: runs per number, and when this is.
+    write: fn(u32, &str) -> Result<String>,
+}
+
+const SECTIONS: [Section; 3] = [
+    Section {
+        name: "boards",
+        needs: &[Need::Image, Need::Qemu, Need::Board],
+        write: |_, when| boards(when),
+    },
+    Section { name: "rhine", needs: &[Need::Image, Need::Qemu, Need::Bench], write: rhine },
+    Section { name: "ravb", needs: &[Need::Image, Need::Qemu, Need::Bench], write: ravb },
+];
+
+impl Section {
+    /// Puts what it measures into docs/measurements.md.
+    fn run(&self, repeat: u32) -> Result<()> {
+        setup::ensure(self.needs)?;
+        let section = (self.write)(repeat, &when()?)?;
+        println!("\n{section}");
+        rewrite(|document| with_section(document, &section))
+    }
+}
+
+/// Changes docs/measurements.md.
+fn rewrite(change: impl FnOnce(&str) -> String) -> Result<()> {
+    let file = root().join("docs/measurements.md");
+    let document = fs::read_to_string(&file).with_context(|| format!("{}", file.display()))?;
+    fs::write(&file, change(&document))?;
+    println!("written to {}", file.display());
+    Ok(())
+}
+
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// One row: tx, tx-csum, rx, udp, http, http-idle, http-close, boot, idle, ram, size; or rhine or boards, the sections on VIA Rhine and on
-    /// board images;
-    /// everything if left out. The section, and everything, go to docs/measurements.md too
+    /// One row: tx, tx-csum, rx, udp, http, http-idle, http-close, boot, idle, ram, size; or boards, rhine or ravb, the sections on
+    /// board images and on cards; everything if left out. A section, and everything, go to docs/measurements.md too
     name: Option<String>,
     /// The architecture; every one if left out
     #[arg(long)]
@@ -33,21 +71,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
-    let file = root().join("docs/measurements.md");
-    if arguments.name.as_deref() == Some("boards") {
-        setup::ensure(&[Need::Image, Need::Qemu, Need::Board])?;
-        let section = boards(&when()?)?;
-        println!("{section}");
-        fs::write(&file, with_section(&fs::read_to_string(&file)?, &section))?;
-        println!("written to {}", file.display());
-        return Ok(ExitCode::SUCCESS);
-    }
-    if arguments.name.as_deref() == Some("rhine") {
-        setup::ensure(&[Need::Image, Need::Qemu, Need::Bench])?;
-        let section = rhine(arguments.repeat, &when()?)?;
-        println!("{section}");
-        fs::write(&file, with_section(&fs::read_to_string(&file)?, &section))?;
-        println!("written to {}", file.display());
+    if let Some(name) = &arguments.name
+        && let Some(section) = SECTIONS.iter().find(|section| section.name == name)
+    {
+        section.run(arguments.repeat)?;
         return Ok(ExitCode::SUCCESS);
     }
     let rows: Vec<Row> = match &arguments.name {
@@ -55,28 +82,28 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
         Some(name) => match row(name) {
             Some(row) => vec![*row],
             None => {
-                bail!(
-                    "no row {name}; there are: {}, rhine, boards",
-                    ROWS.map(|r| r.name).join(", ")
-                )
+                let sections = SECTIONS.map(|section| section.name).join(", ");
+                bail!("no row {name}; there are: {}, {sections}", ROWS.map(|r| r.name).join(", "))
             }
         },
     };
     setup::ensure(&[Need::Image, Need::Qemu, Need::Bench])?;
-    let mut whole = String::new();
+    let mut tables = Vec::new();
     for arch in arguments.arch.map_or(Arch::ALL.to_vec(), |arch| vec![arch]) {
         let options = Options { arch, repeat: arguments.repeat, profile: !arguments.no_profile };
         let text = architecture(&rows, &options, !arguments.no_linux)?;
         println!("\n{text}");
-        whole.push_str(&format!("\n## {}\n\n{text}", arch.name()));
+        tables.push(format!("## {}\n\n{text}", arch.name()));
     }
     if arguments.name.is_none() && arguments.arch.is_none() && !arguments.no_linux {
-        let section = rhine(arguments.repeat, &when()?)?;
-        println!("\n{section}");
-        let document = with_section(&format!("{}{whole}", heading()?), &section);
-        setup::ensure(&[Need::Board])?;
-        fs::write(&file, with_section(&document, &boards(&when()?)?))?;
-        println!("written to {}", file.display());
+        let heading = heading()?;
+        rewrite(|document| {
+            let document = with_preamble(document, &heading);
+            tables.iter().fold(document, |document, table| with_section(&document, table))
+        })?;
+        for section in &SECTIONS {
+            section.run(arguments.repeat)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
