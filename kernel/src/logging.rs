@@ -34,7 +34,12 @@ impl Write for Ring {
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() <= log::max_level()
+        let most = log::max_level();
+        // The program's libraries log too, some with every packet, and would push out what the kernel has to say: what is
+        // less than a warning has to be asked for, by `loglevel=8`.
+        let own = metadata.target().starts_with("trireme");
+        let most = if own || most > LevelFilter::Info { most } else { LevelFilter::Warn };
+        metadata.level() <= most
     }
 
     fn log(&self, record: &Record<'_>) {

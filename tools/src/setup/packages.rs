@@ -34,6 +34,7 @@ pub(super) const TESTS: &[Wanted] = &[
     ("iperf3", "iperf3"),
     ("tcpdump", "tcpdump"),
     ("ethtool", "ethtool"),
+    ("ptp4l", "linuxptp"),
     ("dnsmasq", "dnsmasq-base"),
     ("rsyslogd", "rsyslog"),
     ("scapy3", "python3-scapy"),
