@@ -8,6 +8,7 @@
 //! DMA memory is allocated while a card is brought up and lives as long as the machine: there is no
 //! free. That is why buffers need no reference to what they were allocated from.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Deref, DerefMut, Range};
 use core::ptr::NonNull;
@@ -215,6 +216,31 @@ impl DerefMut for Buffer {
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Buffer({:#x}+{}, {}..{})", self.bus, self.capacity, self.start, self.end)
+    }
+}
+
+/// Allocates `count` buffers of `size` bytes, or as much more as cache lines want, side by side.
+pub fn buffers_in_a_row<D: Dma + ?Sized>(
+    dma: &D,
+    count: usize,
+    size: usize,
+) -> Result<Vec<Buffer>, DmaError> {
+    let size = size.next_multiple_of(dma.cache_line());
+    let mut rest = Buffer::new(dma.allocate(count * size, dma.cache_line())?);
+    let mut buffers = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (buffer, after) = rest.split_at(size);
+        buffers.push(buffer);
+        rest = after;
+    }
+    Ok(buffers)
+}
+
+/// An error if a card with 32 address lines does not reach all of this.
+pub fn within_32_bits(bus: u64, len: usize) -> Result<(), DmaError> {
+    match bus.checked_add(len as u64) {
+        Some(end) if end <= 1 << 32 => Ok(()),
+        _ => Err(DmaError { len }),
     }
 }
 

@@ -25,13 +25,16 @@ mod dma;
 pub mod double;
 mod feature;
 mod frame;
+mod pool;
 mod ptp;
 mod registers;
 
 pub use dma::{Allocation, Buffer, Coherent, DeviceBuffer, Direction, Dma, DmaError};
+pub use dma::{buffers_in_a_row, within_32_bits};
 pub use feature::{Feature, FeatureError, FeatureState};
 pub use frame::{FrameShape, Network, ReceiveChecksum, ReceivedFrame, Tci, Transport};
 pub use frame::{TransmitAbility, TransmitRequest};
+pub use pool::{PoolSize, TransmitBuffers};
 pub use ptp::{Ptp, PtpError, PtpTime};
 pub use registers::Registers;
 

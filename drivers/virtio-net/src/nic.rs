@@ -264,13 +264,13 @@ impl<H: RingMemory, T: Transport + Send, D: Dma + Send> Nic for VirtioNet<H, T, 
 
     fn transmit_buffer(&mut self, len: usize) -> Option<Buffer> {
         let transmit = &mut self.rings.transmit;
-        let mut buffer = transmit.lend(len);
+        let mut buffer = transmit.buffers.lend(len);
         if buffer.is_none() && !self.broken {
             if transmit.reclaim(&self.dma).is_err() {
                 self.mark_broken();
                 return None;
             }
-            buffer = transmit.lend(len);
+            buffer = transmit.buffers.lend(len);
         }
         self.counters.tx_busy += u64::from(buffer.is_none());
         buffer
@@ -280,11 +280,11 @@ impl<H: RingMemory, T: Transport + Send, D: Dma + Send> Nic for VirtioNet<H, T, 
         let transmit = &mut self.rings.transmit;
         if self.broken {
             self.counters.tx_dropped += 1;
-            return transmit.put_back(buffer);
+            return transmit.buffers.put_back(buffer);
         }
         let Ok(header) = header::emit(&mut buffer, request, self.features) else {
             self.counters.tx_errors += 1;
-            return transmit.put_back(buffer);
+            return transmit.buffers.put_back(buffer);
         };
         let len = buffer.len() as u64;
         if !transmit.send(&self.dma, buffer, &header) {
@@ -298,7 +298,7 @@ impl<H: RingMemory, T: Transport + Send, D: Dma + Send> Nic for VirtioNet<H, T, 
     }
 
     fn transmit_cancel(&mut self, buffer: Buffer) {
-        self.rings.transmit.put_back(buffer);
+        self.rings.transmit.buffers.put_back(buffer);
     }
 
     fn flush(&mut self) {
@@ -308,7 +308,7 @@ impl<H: RingMemory, T: Transport + Send, D: Dma + Send> Nic for VirtioNet<H, T, 
     }
 
     fn transmit_room(&self) -> usize {
-        self.rings.transmit.room(usize::from(self.mtu) + 14)
+        self.rings.transmit.buffers.room(usize::from(self.mtu) + 14)
     }
 
     fn transmit_ability(&self, shape: &FrameShape) -> TransmitAbility {
