@@ -47,6 +47,13 @@ pub struct TransmitWords {
     pub size: u32,
 }
 
+impl TransmitWords {
+    /// The frame goes past the unit.
+    pub(crate) fn is_bypass(&self) -> bool {
+        self.control & Control::BYPASS_TSS.bits() != 0
+    }
+}
+
 /// Headers the unit is known to sum over: no options, no extension headers, no fragment. [GM 12, 16; E 6]
 fn plain_headers(network: Network) -> bool {
     matches!(

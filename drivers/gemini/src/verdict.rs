@@ -10,6 +10,8 @@ const MIN: u16 = 60;
 pub enum FrameError {
     /// Longer than the limit, with or without another error.
     Length,
+    /// Shorter than any frame may be.
+    Short,
     /// Wrong FCS.
     Crc,
     /// Not a whole number of bytes.
@@ -40,6 +42,7 @@ impl Verdict {
         let len = word1 as u16;
         match word0 >> 22 & 15 {
             0 if len >= MIN => {}
+            0 | 2 => return Err(FrameError::Short),
             1 | 5 | 7 => return Err(FrameError::Length),
             4 => return Err(FrameError::Crc),
             6 => return Err(FrameError::Alignment),
@@ -77,11 +80,11 @@ mod tests {
     #[test]
     fn every_code_has_a_meaning() {
         // [GM 5.5], as Linux counts them.
-        use FrameError::{Alignment, Crc, Length, Other, Overrun};
+        use FrameError::{Alignment, Crc, Length, Other, Overrun, Short};
         let wanted = [
             None,
             Some(Length),
-            Some(Other),
+            Some(Short),
             Some(Other),
             Some(Crc),
             Some(Length),
@@ -102,7 +105,7 @@ mod tests {
         for bit in [29, 30] {
             assert_eq!(Verdict::read(1 << bit, 100), Err(FrameError::Descriptor));
         }
-        assert_eq!(Verdict::read(0, 59), Err(FrameError::Other), "runt with a good status");
+        assert_eq!(Verdict::read(0, 59), Err(FrameError::Short), "runt with a good status");
         let trusted = |code: u32| Verdict::read(code << 26, 100).unwrap().checksum;
         let one = ReceiveChecksum::Verified { ip: true, transport: false };
         assert_eq!(trusted(1), one);

@@ -177,7 +177,7 @@ proptest! {
 fn every_error_of_the_wire_is_told() {
     for (fault, error) in [
         ("rx-crc=1", FrameError::Crc),
-        ("rx-runt=1", FrameError::Other),
+        ("rx-runt=1", FrameError::Short),
         ("rx-derr=1", FrameError::Descriptor),
         ("rx-perr=1", FrameError::Descriptor),
     ] {

@@ -63,7 +63,9 @@ fn miri() -> Result<ExitCode> {
     // The two memories reach coherent memory by an address, and DMA memory is never freed.
     cargo.env("MIRIFLAGS", "-Zmiri-permissive-provenance -Zmiri-ignore-leaks");
     cargo.args(["+nightly", "miri", "nextest", "run", "--target-dir", "target/miri"]);
-    for package in ["trireme-nic", "trireme-rhine", "trireme-ravb", "trireme-virtio-net"] {
+    for package in
+        ["trireme-nic", "trireme-rhine", "trireme-ravb", "trireme-gemini", "trireme-virtio-net"]
+    {
         cargo.args(["-p", package]);
     }
     stage("Miri", cargo.args(["-E", UNDER_MIRI])).inspect_err(|_| {
