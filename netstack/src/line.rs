@@ -52,12 +52,29 @@ pub(crate) struct Wire {
     pub(crate) window_end: u32,
     /// The peer's window scale: what it announces is shifted left by so much (RFC 7323, 2.2).
     pub(crate) window_scale: u8,
+    /// The next octet expected from the peer.
+    pub(crate) expected: u32,
+    /// Where the window last announced to the peer ends.
+    pub(crate) edge: u32,
+    /// The furthest it ever ended. Announced in steps of our scale, it moves back by less than a step when
+    /// octets come (RFC 7323, 2.4).
+    pub(crate) promised: u32,
+    /// Our window scale.
+    pub(crate) scale: u8,
 }
 
 /// `a` comes before `b` in sequence space.
 #[inline]
 pub(crate) fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
+}
+
+#[inline]
+fn be16(bytes: &[u8], at: usize) -> u16 {
+    match bytes[at..].first_chunk() {
+        Some(chunk) => u16::from_be_bytes(*chunk),
+        None => 0,
+    }
 }
 
 #[inline]
@@ -91,6 +108,9 @@ impl Wire {
             if tcp.len() >= 24 && tcp[20..22] == [2, 4] {
                 tcp[22..24].copy_from_slice(&self.announce.to_be_bytes());
             }
+            let header = (usize::from(tcp[12] >> 4) * 4).min(tcp.len());
+            let scale = tcp.get_mut(20..header).and_then(|options| option::<1>(options, 3));
+            self.scale = scale.map_or(0, |scale| scale[0].min(14));
         }
         let sequence = ours.wrapping_add(self.offset);
         tcp[4..8].copy_from_slice(&sequence.to_be_bytes());
@@ -108,6 +128,13 @@ impl Wire {
         }
         if flags & tcp_flags::ACK != 0 {
             self.acknowledged = be32(tcp, 8);
+            self.expected = self.acknowledged;
+            // A SYN's window is not scaled (RFC 7323, 2.2).
+            let scale = if flags & tcp_flags::SYN != 0 { 0 } else { self.scale };
+            self.edge = self.acknowledged.wrapping_add(u32::from(be16(tcp, 14)) << scale);
+            if before(self.promised, self.edge) {
+                self.promised = self.edge;
+            }
         }
         repeated
     }
@@ -131,14 +158,41 @@ impl Wire {
         }
     }
 
-    /// Notes what a received segment acknowledges, before it is translated.
+    /// Notes what a received segment acknowledges, before it is translated. True if it is news: more is
+    /// acknowledged, or the peer's window ends elsewhere.
     #[inline]
-    pub(crate) fn hear(&mut self, tcp: &[u8]) {
+    pub(crate) fn hear(&mut self, tcp: &[u8]) -> bool {
         let acknowledgement = be32(tcp, 8);
-        if !before(acknowledgement, self.heard_to) && !before(self.sent_to, acknowledgement) {
-            self.heard_to = acknowledgement;
-            let window = u32::from(u16::from_be_bytes([tcp[14], tcp[15]]));
-            self.window_end = acknowledgement.wrapping_add(window << self.window_scale);
+        if before(acknowledgement, self.heard_to) || before(self.sent_to, acknowledgement) {
+            return false;
+        }
+        let window = u32::from(be16(tcp, 14));
+        let window_end = acknowledgement.wrapping_add(window << self.window_scale);
+        let news = (acknowledgement, window_end) != (self.heard_to, self.window_end);
+        (self.heard_to, self.window_end) = (acknowledgement, window_end);
+        news
+    }
+
+    /// Does a received segment acknowledge all that was sent?
+    pub(crate) fn answers(&self, tcp: &[u8]) -> bool {
+        be32(tcp, 8) == self.sent_to
+    }
+
+    /// Does a received segment begin behind the window, but not behind all windows there were? smoltcp drops those
+    /// with what they acknowledge. A peer that has filled the window sends nothing else, so if something of
+    /// ours was lost and the application reads no more before it can write, neither side would ever go on:
+    /// "special allowance should be made to accept valid ACKs" (RFC 9293, 3.10.7.4).
+    #[inline]
+    pub(crate) fn is_behind_window(&self, tcp: &[u8]) -> bool {
+        let sequence = be32(tcp, 4);
+        !before(sequence, self.edge) && !before(self.promised, sequence)
+    }
+
+    /// The peer's octets before `next` are here. What is announced may be ahead.
+    #[inline]
+    pub(crate) fn expect(&mut self, next: u32) {
+        if before(self.expected, next) {
+            self.expected = next;
         }
     }
 
@@ -150,24 +204,32 @@ impl Wire {
             let acknowledgement = be32(tcp, 8);
             tcp[8..12].copy_from_slice(&acknowledgement.wrapping_sub(self.offset).to_be_bytes());
         }
-        if flags & tcp_flags::SYN != 0 {
-            let header = (usize::from(tcp[12] >> 4) * 4).min(tcp.len());
-            if let Some(size) = tcp.get_mut(20..header).and_then(maximum_segment_size) {
-                // Linux's floor (`TCP_MIN_SND_MSS`), which smoltcp applies too.
-                let peer = u16::from_be_bytes(*size);
-                if peer != 0 {
-                    self.segment = self.segment.min(peer.max(48));
-                    *size = self.segment.to_be_bytes();
-                } else {
-                    self.segment = self.segment.min(536);
-                }
+    }
+
+    /// Takes note of a received SYN's terms, from the TCP header on, and translates its segment size. Only of the one
+    /// that opens the connection: others anybody can send.
+    pub(crate) fn synchronize(&mut self, tcp: &mut [u8]) {
+        self.expected = be32(tcp, 4).wrapping_add(1);
+        (self.edge, self.promised) = (self.expected, self.expected);
+        let header = (usize::from(tcp[12] >> 4) * 4).min(tcp.len());
+        if let Some(size) = tcp.get_mut(20..header).and_then(maximum_segment_size) {
+            // Linux's floor (`TCP_MIN_SND_MSS`), which smoltcp applies too.
+            let peer = u16::from_be_bytes(*size);
+            if peer != 0 {
+                self.segment = self.segment.min(peer.max(48));
+                *size = self.segment.to_be_bytes();
             } else {
                 self.segment = self.segment.min(536);
             }
-            let scale = tcp.get_mut(20..header).and_then(|options| option::<1>(options, 3));
-            // More than 14 counts as 14 (RFC 7323, 2.3).
-            self.window_scale = scale.map_or(0, |scale| scale[0].min(14));
+        } else {
+            self.segment = self.segment.min(536);
         }
+        let scale = tcp.get_mut(20..header).and_then(|options| option::<1>(options, 3));
+        if scale.is_none() {
+            self.scale = 0;
+        }
+        // More than 14 counts as 14 (RFC 7323, 2.3).
+        self.window_scale = scale.map_or(0, |scale| scale[0].min(14));
     }
 }
 
@@ -367,6 +429,10 @@ mod tests {
             heard_to: 0,
             window_end: 0,
             window_scale: 0,
+            expected: 0,
+            edge: 0,
+            promised: 0,
+            scale: 0,
         }
     }
 
@@ -388,6 +454,7 @@ mod tests {
         answer[12] = 6 << 4;
         answer[13] = tcp_flags::SYN | tcp_flags::ACK;
         answer[20..24].copy_from_slice(&[2, 4, 0x23, 0]);
+        wire.synchronize(&mut answer);
         wire.incoming(&mut answer);
         assert_eq!(answer[8..12], 1001u32.to_be_bytes());
         assert_eq!(answer[20..24], [2, 4, 0x05, 0xb4], "8960 clamped to our link");

@@ -186,6 +186,10 @@ impl Stack {
             heard_to: 0,
             window_end: 0,
             window_scale: 0,
+            expected: 0,
+            edge: 0,
+            promised: 0,
+            scale: 0,
         }
     }
 

@@ -7,6 +7,7 @@
 use crate::Error;
 use crate::buffers::Engine;
 use crate::flow::FlowKey;
+use crate::frame::tcp_flags;
 use crate::interface::Interface;
 use crate::line::{Capabilities, ENGINE_MTU, Line, Wire, before};
 use crate::socket::{Family, Options, Readiness};
@@ -139,6 +140,15 @@ impl Flow {
         };
         flow.apply_options();
         flow
+    }
+
+    /// Is a received SYN the one the connection begins with?
+    fn opens(&self, tcp: &[u8]) -> bool {
+        match self.state() {
+            State::Listen => true,
+            State::SynSent => tcp[13] & tcp_flags::ACK == 0 || self.wire.answers(tcp),
+            _ => false,
+        }
     }
 
     /// Hands the options on to smoltcp.
@@ -349,6 +359,12 @@ impl Stack {
         let flags = packet[tcp + 13];
         let payload = packet.len() - tcp - usize::from(packet[tcp + 12] >> 4) * 4;
         flow.last_heard = now;
+        let behind = flags & (tcp_flags::ACK | tcp_flags::SYN | tcp_flags::RST) == tcp_flags::ACK
+            && flow.wire.is_behind_window(&packet[tcp..]);
+        let bare = payload == 0 && flags & tcp_flags::FIN == 0;
+        if behind && bare {
+            packet[tcp + 4..tcp + 8].copy_from_slice(&flow.wire.expected.to_be_bytes());
+        }
         if payload > 0 {
             flow.fresh = true;
             // A lone small segment's acknowledgement can wait for the answer; a merged one is many.
@@ -356,22 +372,31 @@ impl Stack {
             let delay = if merged { Duration::ZERO } else { ACK_DELAY };
             flow.engine.socket_mut().set_ack_delay(Some(delay));
             flow.unacknowledged = flow.unacknowledged.saturating_add(payload as u32);
-        } else if flags == crate::frame::tcp_flags::ACK {
+        } else if flags == tcp_flags::ACK {
             if flow.repeats_what_only_a_fin_waits_for(&packet[tcp..]) {
                 return;
             }
             split_acknowledgement(flow, interface, machines.any(), packet, tcp, now);
         }
-        if flags & crate::frame::tcp_flags::ACK != 0 {
-            flow.wire.hear(&packet[tcp..]);
+        let news = flags & tcp_flags::ACK != 0 && flow.wire.hear(&packet[tcp..]);
+        if flags & tcp_flags::SYN != 0 && flow.opens(&packet[tcp..]) {
+            flow.wire.synchronize(&mut packet[tcp..]);
         }
         flow.wire.incoming(&mut packet[tcp..]);
+        if behind && !bare && news {
+            deliver_bare(flow, interface, machines.any(), packet, tcp, now);
+        }
+        let (expected, queued) = (flow.wire.expected, flow.socket().recv_queue());
         deliver(flow, interface, machines.any(), packet, now);
+        if payload > 0 {
+            let taken = flow.socket().recv_queue().saturating_sub(queued);
+            flow.wire.expect(expected.wrapping_add(taken as u32));
+        }
         if !flow.dirty {
             flow.dirty = true;
             dirty.push_back(index);
         }
-        if flags & crate::frame::tcp_flags::RST != 0 {
+        if flags & tcp_flags::RST != 0 {
             self.settle(index, Some(Error::ConnectionReset), true, now);
         }
     }
@@ -638,6 +663,33 @@ fn deliver(
     };
     machine.poll_ingress_single(now, &mut line, &mut flow.engine.set);
     interface.unflushed |= line.sent > 0;
+}
+
+/// Runs what a packet acknowledges through smoltcp, without what it brings.
+fn deliver_bare(
+    flow: &mut Flow,
+    interface: &mut Interface,
+    machine: &mut Machine,
+    packet: &mut [u8],
+    tcp: usize,
+    now: Instant,
+) {
+    const TCP_HEADER: usize = 20;
+    let mut kept = [0; 8 + TCP_HEADER];
+    let (ip, header) = kept.split_at_mut(8);
+    ip.copy_from_slice(&packet[..8]);
+    header.copy_from_slice(&packet[tcp..tcp + TCP_HEADER]);
+    let end = tcp + TCP_HEADER;
+    match flow.wire.ip_len {
+        40 => packet[4..6].copy_from_slice(&((end - 40) as u16).to_be_bytes()),
+        _ => packet[2..4].copy_from_slice(&(end as u16).to_be_bytes()),
+    }
+    packet[tcp + 4..tcp + 8].copy_from_slice(&flow.wire.expected.to_be_bytes());
+    packet[tcp + 12] = (TCP_HEADER as u8 / 4) << 4;
+    packet[tcp + 13] = tcp_flags::ACK;
+    deliver(flow, interface, machine, &packet[..end], now);
+    packet[..8].copy_from_slice(&kept[..8]);
+    packet[tcp..end].copy_from_slice(&kept[8..]);
 }
 
 /// An acknowledgement of many segments at once counts as one in smoltcp's slow start, which then is

@@ -898,6 +898,128 @@ fn a_fast_retransmission_waits_for_a_full_ring() {
     assert!(again.iter().any(|s| s.destination == 5000 && s.sequence == busy_to));
 }
 
+/// A connection whose peer has filled the window, while 1460 bytes of ours are on their way to it.
+struct Full {
+    host: Host,
+    id: SocketId,
+    ours: u32,
+    /// Where the window last announced ends, and the furthest that one ended.
+    edge: u32,
+    promised: u32,
+}
+
+impl Full {
+    /// `hole`: the first segment was lost.
+    fn new(hole: bool) -> Full {
+        let mut host = Host::new();
+        let listener = host.listen();
+        host.segment(5000, 1000, 0, SYN, &[]);
+        let frame = host.sent().pop().unwrap();
+        // Among the SYN's options: kind 3, three bytes long (RFC 7323, 2.2).
+        let scale = frame[54..].windows(3).find(|option| option[..2] == [3, 3]).unwrap()[2];
+        let ours = u32::from_be_bytes(frame[38..42].try_into().unwrap()).wrapping_add(1);
+        host.segment(5000, 1001, ours, ACK, &[]);
+        let (id, _) = host.stack.accept(listener, host.now).unwrap();
+        host.stack.send(id, &[1; 1460], host.now).unwrap();
+        let first = host.segments().pop().unwrap();
+        let edge_of = |segment: &Segment| {
+            segment.acknowledgement.wrapping_add(u32::from(segment.window) << scale)
+        };
+        let mut edge = edge_of(&first);
+        let (mut next, mut promised) = (1001, edge);
+        if hole {
+            next += 1448;
+        }
+        while next != promised {
+            // As GRO would leave it: acknowledged at once, so that little time passes.
+            let len = 14_598.min(promised - next);
+            host.segment(5000, next, ours, ACK, &vec![2; len as usize]);
+            next += len;
+            host.pass(Duration::from_millis(1));
+            if let Some(last) = host.segments().last() {
+                edge = edge_of(last);
+                promised = promised.max(edge);
+            }
+        }
+        assert_eq!(host.counter("tx_tcp_retransmits"), 0);
+        Full { host, id, ours, edge, promised }
+    }
+
+    /// Was the first segment sent again? Not more than once, as its acknowledgement then comes.
+    fn sends_again(&mut self) -> bool {
+        self.host.pass(Duration::from_secs(2));
+        self.host.segments().iter().any(|segment| segment.sequence == self.ours)
+    }
+
+    fn acknowledge(&mut self, sequence: u32, payload: &[u8]) {
+        self.host.segment(5000, sequence, self.ours.wrapping_add(1460), ACK, payload);
+    }
+}
+
+/// "If the RCV.WND is zero, no segments will be acceptable, but special allowance should be made to accept valid ACKs"
+/// (RFC 9293, 3.10.7.4). smoltcp makes none, and announces a window in steps of its scale, so that a peer may have
+/// sent a few octets behind it. An application that echoes reads nothing until it can write: for ever.
+#[test]
+fn a_peer_that_filled_the_window_is_still_heard() {
+    for hole in [false, true] {
+        let mut full = Full::new(hole);
+        if !hole {
+            assert!(full.edge < full.promised, "a window that ends where it did says nothing here");
+        }
+        full.acknowledge(full.promised, b"");
+        assert!(!full.sends_again());
+        assert_eq!(full.host.stack.send(full.id, &[3; 10], full.host.now), Ok(10));
+        let more = full.host.segments();
+        assert_eq!((more[0].sequence, &more[0].payload[..]), (full.ours + 1460, &[3; 10][..]));
+    }
+}
+
+/// The same from a probe of the closed window, which is answered besides (RFC 9293, 3.8.6.1).
+#[test]
+fn a_probe_of_the_window_is_heard_and_answered() {
+    let mut full = Full::new(false);
+    full.acknowledge(full.edge, &[2; 8]);
+    let answer = full.host.segments();
+    assert_eq!(answer.len(), 1);
+    assert_eq!((answer[0].acknowledgement, answer[0].window), (full.edge, 0));
+    assert!(!full.sends_again());
+    // Nothing of it was taken.
+    let mut buffer = vec![0; 1 << 20];
+    let count = full.host.stack.recv(full.id, &mut buffer, false, full.host.now).unwrap();
+    assert_eq!(count as u32, full.edge - 1001);
+}
+
+/// The allowance goes as far as the peer was ever told it may send, and no further (RFC 5961, 5).
+#[test]
+fn an_acknowledgement_from_elsewhere_is_not_heard() {
+    for sequence in [1, 1000, 1 << 20] {
+        let mut full = Full::new(false);
+        full.acknowledge(full.promised + sequence, b"");
+        assert!(full.sends_again(), "{sequence}");
+    }
+}
+
+/// A SYN in the middle of a connection may be anybody's (RFC 5961, 4): its terms are not taken.
+#[test]
+fn a_stranger_s_syn_changes_no_terms() {
+    let mut host = Host::with(Abilities { segmentation: false, ..Abilities::default() }, 64 << 20);
+    let listener = host.listen();
+    let (id, ours) = host.open(listener, 5000);
+    let mut frame = ipv4(6, PEER, OURS, &{
+        let mut tcp = [5000u16.to_be_bytes(), 80u16.to_be_bytes()].concat();
+        tcp.extend_from_slice(&77_777u32.to_be_bytes());
+        tcp.extend_from_slice(&[0, 0, 0, 0, 6 << 4, SYN, 0xff, 0xff, 0, 0, 0, 0, 2, 4, 0, 48]);
+        tcp
+    });
+    fill(&mut frame);
+    host.deliver(frame);
+    host.poll();
+    host.segments();
+    host.segment(5000, 1001, ours, ACK, &[]);
+    host.stack.send(id, &[1; 1460], host.now).unwrap();
+    assert_eq!(host.segments()[0].payload.len(), 1460);
+}
+
 /// Every link has its fe80::/10: which one is meant, the scope says (RFC 4007), as in `fe80::1%eth1`.
 #[test]
 fn link_local_addresses_have_a_scope() {
