@@ -29,6 +29,8 @@ pub struct Model {
     pub faults: String,
     /// `--wire-fault`.
     pub wire_faults: String,
+    /// `--rx-wire-fault`.
+    pub rx_wire_faults: String,
     /// `--pcap`.
     pub pcap: Option<PathBuf>,
 }
@@ -86,9 +88,12 @@ impl Model {
     pub(crate) fn command(&self) -> Result<Command> {
         check(cargo().args(["build", "--quiet", "--release", "-p", &self.package]))?;
         let mut command = Command::new(target_directory().join("release").join(&self.program));
-        for (option, value) in
-            [("--chip", &self.chip), ("--fault", &self.faults), ("--wire-fault", &self.wire_faults)]
-        {
+        for (option, value) in [
+            ("--chip", &self.chip),
+            ("--fault", &self.faults),
+            ("--wire-fault", &self.wire_faults),
+            ("--rx-wire-fault", &self.rx_wire_faults),
+        ] {
             if !value.is_empty() {
                 command.args([option, value]);
             }

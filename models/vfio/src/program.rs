@@ -16,6 +16,7 @@ use crate::server::{Options, serve};
 /// Options that every model takes, behind its own.
 const COMMON_USAGE: &str = "
   --wire-fault LIST        of what it sends, e.g. loss=1,corruption=0.1,reorder=1,hold=5
+  --rx-wire-fault LIST     the same of what it receives
   --pcap FILE              captures both directions of the first wire
   --seed N                 for all randomness (default 1)
   --once                   ends when QEMU does";
@@ -39,6 +40,7 @@ pub struct Setup {
     socket: PathBuf,
     wires: Vec<OpenWire>,
     wire_faults: trireme_wire::Faults,
+    rx_wire_faults: trireme_wire::Faults,
     pcap: Option<PathBuf>,
     once: bool,
 }
@@ -77,6 +79,7 @@ impl Program {
             socket: PathBuf::new(),
             wires: Vec::new(),
             wire_faults: trireme_wire::Faults::default(),
+            rx_wire_faults: trireme_wire::Faults::default(),
             pcap: None,
             once: false,
         };
@@ -97,6 +100,7 @@ impl Program {
                 }
                 Long("mac") => setup.mac = Some(parser.value()?.parse_with(parse_mac)?),
                 Long("wire-fault") => setup.wire_faults = parser.value()?.parse()?,
+                Long("rx-wire-fault") => setup.rx_wire_faults = parser.value()?.parse()?,
                 Long("pcap") => setup.pcap = Some(parser.value()?.into()),
                 Long("seed") => setup.seed = parser.value()?.parse()?,
                 Long("once") => setup.once = true,
@@ -155,9 +159,12 @@ fn run<D: Device + 'static, C: Debug>(
             sink = Box::new(Capture::new(sink, file.clone()));
             source = Box::new(Capture::new(source, file));
         }
+        let seed = setup.seed.wrapping_add(number as u64);
         if setup.wire_faults != trireme_wire::Faults::default() {
-            let seed = setup.seed.wrapping_add(number as u64);
             sink = Box::new(Impaired::new(sink, Impairment::new(setup.wire_faults, seed)));
+        }
+        if setup.rx_wire_faults != trireme_wire::Faults::default() {
+            source = Box::new(Impaired::new(source, Impairment::new(setup.rx_wire_faults, seed)));
         }
         wires.push(Wire { sink, source });
     }

@@ -1,7 +1,7 @@
 //! What a wire can do to frames: lose, corrupt, truncate, duplicate, reorder. One seed, time as an
 //! argument, so that a run can be repeated.
 
-use crate::FrameSink;
+use crate::{FrameSink, FrameSource};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
@@ -175,17 +175,35 @@ impl Impairment {
     }
 }
 
-/// A sink behind an [`Impairment`]. Reads the host's clock; held frames leave with the next one.
-pub struct Impaired<S> {
-    inner: S,
+/// A sink or source behind an [`Impairment`]. Reads the host's clock; held frames come with the next one.
+pub struct Impaired<T> {
+    inner: T,
     impairment: Impairment,
     start: Instant,
+    /// Of a source: what came out and was not fetched yet.
+    ready: VecDeque<Vec<u8>>,
 }
 
-impl<S: FrameSink> Impaired<S> {
+impl<T> Impaired<T> {
     /// Puts the faults in front of `inner`.
-    pub fn new(inner: S, impairment: Impairment) -> Impaired<S> {
-        Impaired { inner, impairment, start: Instant::now() }
+    pub fn new(inner: T, impairment: Impairment) -> Impaired<T> {
+        Impaired { inner, impairment, start: Instant::now(), ready: VecDeque::new() }
+    }
+}
+
+impl<S: FrameSource> FrameSource for Impaired<S> {
+    fn receive(&mut self, frame: &mut Vec<u8>) -> io::Result<bool> {
+        loop {
+            if let Some(next) = self.ready.pop_front() {
+                *frame = next;
+                return Ok(true);
+            }
+            if !self.inner.receive(frame)? {
+                return Ok(false);
+            }
+            let ready = &mut self.ready;
+            self.impairment.pass(self.start.elapsed(), frame, &mut |f| ready.push_back(f.to_vec()));
+        }
     }
 }
 
@@ -256,6 +274,23 @@ mod tests {
         wire.pass(Duration::from_millis(1), &[2; 60], &mut |f| out.push(f[0]));
         wire.pass(Duration::from_millis(5), &[3; 60], &mut |f| out.push(f[0]));
         assert_eq!(out, [2, 3, 1]);
+    }
+
+    #[test]
+    fn a_source_is_impaired_as_a_sink_is() {
+        let (a, mut b) = crate::pair(8);
+        let faults = "duplication=100".parse().unwrap();
+        let mut source = Impaired::new(a.source, Impairment::new(faults, 1));
+        let mut frame = Vec::new();
+        for i in 0..2 {
+            b.sink.send(&[i; 60]).unwrap();
+        }
+        for i in [0, 0, 1, 1] {
+            assert!(source.receive(&mut frame).unwrap());
+            assert_eq!(frame, [i; 60]);
+        }
+        drop(b);
+        assert!(!source.receive(&mut frame).unwrap());
     }
 
     #[test]
