@@ -75,10 +75,20 @@ struct Cards {
     ravb: Vec<crate::fdt::ravb::Card>,
     #[cfg(target_arch = "aarch64")]
     generators: Vec<(trireme_ravb::cpg::Kind, core::ops::Range<u64>)>,
+    #[cfg(target_arch = "aarch64")]
+    watchdogs: Vec<watchdog::Node>,
 }
 
 impl Cards {
     fn bring_up(&self) {
+        #[cfg(target_arch = "aarch64")]
+        {
+            use trireme_ravb::cpg::Kind;
+            let rzg2l = self.generators.iter().find(|(kind, _)| *kind == Kind::Rzg2l);
+            for node in self.watchdogs.iter().take(MAX_FIXED) {
+                node.bring_up(rzg2l.map(|(_, registers)| registers));
+            }
+        }
         #[cfg(target_arch = "aarch64")]
         for card in self.ravb.iter().take(MAX_FIXED) {
             ravb::at_node(card, &self.generators, random_mac());
@@ -111,7 +121,7 @@ fn described(boot: &BootInformation) -> Described {
             }
             cards.ravb.extend(fdt::ravb::card(place));
             cards.generators.extend(fdt::ravb::generator(place));
-            watchdog::at_node(place);
+            cards.watchdogs.extend(watchdog::at_node(place));
             if !place.is("virtio,mmio") || !place.enabled() {
                 return;
             }
@@ -208,7 +218,8 @@ fn network_card(transport: VirtioTransport, place: fmt::Arguments<'_>) {
         fallback_mac: random_mac(),
     };
     let kind = transport.kind();
-    match VirtioNet::<KernelHal, _, _>::new(transport, KernelDma, &config) {
+    // As its rings are, see `KernelHal`.
+    match VirtioNet::<KernelHal, _, _>::new(transport, KernelDma::COHERENT, &config) {
         Ok(card) => {
             log::info!("{place}: virtio network card ({kind})");
             log::debug!("{place}: {:?}", card.features());

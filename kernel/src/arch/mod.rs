@@ -14,7 +14,7 @@
 //! | `set_thread_pointer(usize)`, `TLS_VARIANT` | see [`crate::tls`] |
 //! | `protect(Range, Protection)` | changes a page range of mapped memory; splits blocks, flushes the TLB; takes page tables from [`crate::memory::page`] |
 //! | `map_device(physical, len)` | uncached mapping of device registers |
-//! | `clean_cache`, `invalidate_cache`, `CACHE_LINE`, `dma_is_coherent` | for [`crate::memory::dma`] |
+//! | `clean_cache`, `invalidate_cache`, `CACHE_LINE` | for [`crate::memory::dma`] |
 //! | `irq_enable(line, Trigger)`, `irq_mask`, `irq_unmask` | x86_64: an IOAPIC input (GSI); aarch64: a GIC INTID |
 //! | `msi_allocate() -> Option<Msi>` | a line of its own plus the address and data a device writes to raise it |
 //! | `console_write(&[u8])`, `console_read() -> Option<u8>` | the serial port, polled; works from the first Rust instruction on |

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::pci::{self, Address, Configuration, Function};
 use crate::arch::Trigger;
+use crate::memory::KernelDma;
 
 #[cfg(target_arch = "aarch64")]
 #[path = "host_ecam.rs"]
@@ -40,6 +41,11 @@ impl Host {
     /// The ports of a function's BAR, if it is of ports and was given an address.
     pub fn ports(&self, function: &Function, bar: u8) -> Option<machine::Ports> {
         self.wiring.ports(function.ports(bar)?)
+    }
+
+    /// How what is on its buses reaches memory.
+    pub fn dma(&self) -> KernelDma {
+        self.wiring.dma()
     }
 
     /// The interrupt line that a function's pin is wired to.

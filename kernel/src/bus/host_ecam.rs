@@ -8,6 +8,7 @@ use super::super::pci::{Address, Configuration, Place};
 use super::super::registers::MappedRegisters;
 use crate::arch::Trigger;
 use crate::fdt::{self, Sense};
+use crate::memory::KernelDma;
 
 /// A megabyte of configuration for each bus. PCI Express Base Specification, 7.2.2.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +130,10 @@ impl Wiring {
             return None;
         }
         MappedRegisters::map(start..end).ok()
+    }
+
+    pub fn dma(&self) -> KernelDma {
+        KernelDma::new(self.node.dma_coherent)
     }
 
     pub fn line(&self, device: u8, pin: u8, _: u8) -> Option<(u32, Trigger)> {

@@ -7,6 +7,7 @@ use x86_64::instructions::port::Port;
 use super::super::pci::{Address, Configuration, Place};
 use super::super::ports::PortRegisters;
 use crate::arch::Trigger;
+use crate::memory::KernelDma;
 
 /// Configuration mechanism 1 of the PCI specification, 3.2.2.3.2.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +111,10 @@ impl Wiring {
         // SAFETY: `ports` are a BAR's, assigned by firmware; what the device does with memory is its
         // driver's affair, as everywhere.
         Some(unsafe { PortRegisters::new(ports) })
+    }
+
+    pub fn dma(&self) -> KernelDma {
+        KernelDma::COHERENT
     }
 
     pub fn line(&self, device: u8, pin: u8, written: u8) -> Option<(u32, Trigger)> {

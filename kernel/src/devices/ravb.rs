@@ -60,7 +60,7 @@ pub(super) fn on_carrier(host: &Host, function: &Function, variant: Variant, mac
     match MappedRegisters::map(registers) {
         Ok(registers) => {
             if let Some(card) =
-                bring_up(registers, config(variant, mac), format_args!("pci {place}"))
+                bring_up(registers, host.dma(), config(variant, mac), format_args!("pci {place}"))
             {
                 interrupt::attach(line, trigger, Source::Network);
                 net::add_card(Box::new(card));
@@ -98,7 +98,8 @@ pub(super) fn at_node(
         link_pin: card.link_pin,
         ..config(card.variant, fallback_mac)
     };
-    if let Some(ravb) = bring_up(registers, config, format_args!("ravb {place:#x}")) {
+    let dma = KernelDma::new(card.dma_coherent);
+    if let Some(ravb) = bring_up(registers, dma, config, format_args!("ravb {place:#x}")) {
         for line in &card.lines {
             let trigger = match line.sense {
                 Sense::Edge => Trigger::Edge,
@@ -135,6 +136,7 @@ fn start_clocks(
 
 fn bring_up(
     registers: MappedRegisters,
+    dma: KernelDma,
     config: Config,
     place: core::fmt::Arguments<'_>,
 ) -> Option<Ravb<impl Registers + use<>, KernelDma>> {
@@ -143,7 +145,7 @@ fn bring_up(
         log::error!("{place}: {}: its registers are too few", variant.name());
         return None;
     }
-    match Ravb::new(registers, KernelDma, config) {
+    match Ravb::new(registers, dma, config) {
         Ok(card) => {
             log::info!("{place}: {}", variant.name());
             Some(card)

@@ -64,7 +64,8 @@ pub(super) fn add(host: &Host, function: &Function, fallback_mac: [u8; 6], setti
         function.set_bits(&mut space, *offset, *bits);
     }
     if let Some(ports) = host.ports(function, 0) {
-        return bring_up(ports, chip, function, line, trigger, fallback_mac, settings, space);
+        let dma = host.dma();
+        return bring_up(ports, dma, chip, function, line, trigger, fallback_mac, settings, space);
     }
     // Where there are no ports the memory BAR must do; a card whose EEPROM leaves it switched off cannot
     // be reached then.
@@ -73,7 +74,8 @@ pub(super) fn add(host: &Host, function: &Function, fallback_mac: [u8; 6], setti
     };
     match crate::bus::registers::MappedRegisters::map(memory) {
         Ok(memory) => {
-            bring_up(memory, chip, function, line, trigger, fallback_mac, settings, space)
+            let dma = host.dma();
+            bring_up(memory, dma, chip, function, line, trigger, fallback_mac, settings, space)
         }
         Err(error) => log::error!("pci {place}: Rhine: {error}"),
     }
@@ -82,6 +84,7 @@ pub(super) fn add(host: &Host, function: &Function, fallback_mac: [u8; 6], setti
 #[expect(clippy::too_many_arguments)]
 fn bring_up<R: Registers + 'static>(
     registers: R,
+    dma: KernelDma,
     chip: Chip,
     function: &Function,
     line: u32,
@@ -99,7 +102,7 @@ fn bring_up<R: Registers + 'static>(
         sleep: Box::new(move || asleep.sleep(&mut space)),
         delay: Box::new(delay),
     };
-    match Rhine::new(registers, KernelDma, config) {
+    match Rhine::new(registers, dma, config) {
         Ok(mut card) => {
             if settings.wake && !card.set_wake_on_lan(true) {
                 log::warn!("pci {place}: {} cannot wake the machine", chip.name());

@@ -100,8 +100,6 @@ pub(crate) struct Machine<'a> {
     pub psci: Option<Conduit>,
     /// A PL031 real-time clock.
     pub rtc: Option<Range<u64>>,
-    /// Every device is DMA-coherent (the property stands at the root, as in QEMU and on servers).
-    pub dma_coherent: bool,
 }
 
 /// Reads the tree.
@@ -127,10 +125,6 @@ impl<'a> Machine<'a> {
     }
 
     fn see(&mut self, place: &Place<'a, '_>) {
-        if place.parent().is_none() {
-            self.dma_coherent = place.dma_coherent();
-            return;
-        }
         if !place.enabled() {
             return;
         }

@@ -1,7 +1,7 @@
 //! The flattened device tree a boot loader hands over: what the boot code and the drivers ask of it.
 //!
-//! Parsing is `dtoolkit`'s: it checks the whole structure once, when the tree is opened, and never
-//! reads outside the blob after that. This module adds what the machine needs on top: addresses
+//! The whole structure is checked once, when the tree is opened; parsing is `dtoolkit`'s, which never
+//! reads outside of a blob that is sound. This module adds what the machine needs on top: addresses
 //! translated to the CPU's (`ranges`), interrupts translated to GIC numbers, and the few nodes that
 //! are looked up by name. Trees come from outside, so nothing here may panic on one: what cannot be
 //! made sense of is left out. Depth, counts and lengths are bounded.
@@ -9,6 +9,7 @@
 //! Sources: [DT] Devicetree Specification 0.4; [GIC] Linux `Documentation/devicetree/bindings/
 //! interrupt-controller/arm,gic.yaml`; [PCI] "PCI Bus Binding to IEEE 1275", revision 2.1.
 
+mod check;
 pub(crate) mod machine;
 pub(crate) mod pci;
 pub(crate) mod ravb;
@@ -79,7 +80,7 @@ pub(crate) unsafe fn open(address: *const u8, limit: usize) -> Option<Fdt<'stati
     }
     // SAFETY: the caller vouches for as many bytes as the header says; nobody writes them.
     let blob = unsafe { core::slice::from_raw_parts(address, total) };
-    Fdt::new(blob).ok()
+    check::checked(blob)
 }
 
 /// Calls `visit` for each node, parents before children.

@@ -40,6 +40,8 @@ pub(crate) struct Host<'a> {
     pub buses: Range<u16>,
     /// Its windows.
     pub windows: ArrayVec<Window, 8>,
+    /// What is behind it sees the CPU's caches.
+    pub dma_coherent: bool,
 }
 
 /// The node at `place`, if it is an enabled ECAM host bridge. Not a search: whoever walks the tree asks.
@@ -52,8 +54,14 @@ fn read<'a>(tree: Fdt<'a>, place: &Place<'a, '_>) -> Option<Host<'a>> {
     let range = value(&place.node, "bus-range").unwrap_or_default();
     let last = u16::try_from(cell_at(range, 1).unwrap_or(255)).ok()?.min(255);
     let first = u16::try_from(cell_at(range, 0).unwrap_or(0)).ok()?;
-    let mut host =
-        Host { node: place.node, tree, ecam, buses: first..last + 1, windows: ArrayVec::new() };
+    let mut host = Host {
+        node: place.node,
+        tree,
+        ecam,
+        buses: first..last + 1,
+        windows: ArrayVec::new(),
+        dma_coherent: place.dma_coherent(),
+    };
     // PCI addresses have three cells and sizes two; the parent's addresses are its own affair.
     let (outer, _) = place.parent()?.cells;
     if place.cells != (3, 2) || outer == 0 || outer > 2 {

@@ -31,6 +31,8 @@ pub(crate) struct Card {
     pub delays: Delays,
     /// The PHY's link pin is wired.
     pub link_pin: bool,
+    /// It sees the CPU's caches.
+    pub dma_coherent: bool,
 }
 
 /// The card at a node, if it is one that is in use and complete.
@@ -48,6 +50,7 @@ pub(crate) fn card(place: &Place<'_, '_>) -> Option<Card> {
         phy: phy.and_then(|phy| cell(&phy, "reg")).and_then(|reg| u8::try_from(reg).ok()),
         delays: delays(&place.node, phy.as_ref(), variant),
         link_pin: value(&place.node, "renesas,no-ether-link").is_none(),
+        dma_coherent: place.dma_coherent(),
     })
 }
 

@@ -9,9 +9,22 @@ use trireme_nic::{Allocation, Direction, Dma, DmaError};
 use crate::arch::{self, Protection};
 use crate::memory::{self, PAGE};
 
-/// The kernel's [`Dma`]. Stateless: pass it by value.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct KernelDma;
+/// The kernel's [`Dma`] for one device. Pass it by value.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelDma {
+    coherent: bool,
+}
+
+impl KernelDma {
+    /// For a device that sees the CPU's caches: a PC's, a hypervisor's, one whose node or bus says `dma-coherent`.
+    pub const COHERENT: KernelDma = KernelDma { coherent: true };
+
+    /// For a device whose node says whether it sees the CPU's caches.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub const fn new(coherent: bool) -> KernelDma {
+        KernelDma { coherent }
+    }
+}
 
 fn allocate_zeroed(len: usize, align: usize) -> Result<Allocation, DmaError> {
     let error = DmaError { len };
@@ -30,7 +43,7 @@ unsafe impl Dma for KernelDma {
         let line = arch::CACHE_LINE;
         let whole = len.checked_next_multiple_of(line).ok_or(DmaError { len })?;
         let mut allocation = allocate_zeroed(whole, align.max(line))?;
-        if !arch::dma_is_coherent() {
+        if !self.coherent {
             // The zeroes must not be written back over what a device puts there.
             arch::clean_cache(allocation.pointer.as_ptr(), whole);
         }
@@ -39,7 +52,7 @@ unsafe impl Dma for KernelDma {
     }
 
     fn allocate_coherent(&self, len: usize, align: usize) -> Result<Allocation, DmaError> {
-        if arch::dma_is_coherent() {
+        if self.coherent {
             return allocate_zeroed(len, align.max(arch::CACHE_LINE));
         }
         let error = DmaError { len };
@@ -54,7 +67,7 @@ unsafe impl Dma for KernelDma {
     }
 
     fn to_device(&self, pointer: NonNull<u8>, _bus: u64, len: usize, direction: Direction) {
-        if arch::dma_is_coherent() {
+        if self.coherent {
             return;
         }
         match direction {
@@ -65,7 +78,7 @@ unsafe impl Dma for KernelDma {
     }
 
     fn to_cpu(&self, pointer: NonNull<u8>, _bus: u64, len: usize, direction: Direction) {
-        if direction == Direction::FromDevice && !arch::dma_is_coherent() {
+        if direction == Direction::FromDevice && !self.coherent {
             // Lines the CPU fetched ahead of time while the device was writing.
             arch::invalidate_cache(pointer.as_ptr(), len);
         }

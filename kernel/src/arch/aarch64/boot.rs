@@ -274,7 +274,7 @@ extern "C" fn main(tree: *const u8, start: u64) -> ! {
         console::init(uart);
     }
     power::init(machine.psci);
-    super::cache::init(machine.dma_coherent);
+    super::cache::init();
     super::random::init();
 
     let tree = tree as u64..tree as u64 + found.data().len() as u64;

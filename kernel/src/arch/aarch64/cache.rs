@@ -1,9 +1,8 @@
 //! Data cache maintenance, for devices whose DMA does not see the caches.
 
 use core::arch::asm;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
-static COHERENT: AtomicBool = AtomicBool::new(false);
 /// The smallest data cache line of this machine, in bytes.
 static LINE: AtomicUsize = AtomicUsize::new(CACHE_LINE);
 
@@ -11,18 +10,12 @@ static LINE: AtomicUsize = AtomicUsize::new(CACHE_LINE);
 /// that no line holds a buffer and something else.
 pub const CACHE_LINE: usize = 64;
 
-/// `coherent`: the device tree says so for the whole machine.
-pub(super) fn init(coherent: bool) {
+/// Asks the processor for its line.
+pub(super) fn init() {
     let ctr: usize;
     // SAFETY: a read of CTR_EL0. Its DminLine, bits 19:16, is a power of four-byte words.
     unsafe { asm!("mrs {}, ctr_el0", out(reg) ctr, options(nomem, nostack)) };
     LINE.store(4 << (ctr >> 16 & 15), Ordering::Relaxed);
-    COHERENT.store(coherent, Ordering::Relaxed);
-}
-
-/// Whether every device's DMA is coherent with the CPU's caches.
-pub fn dma_is_coherent() -> bool {
-    COHERENT.load(Ordering::Relaxed)
 }
 
 /// Writes dirty lines of a range back, so that a device sees what the CPU wrote.

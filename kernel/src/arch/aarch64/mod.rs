@@ -23,7 +23,7 @@ mod timer;
 
 use core::arch::asm;
 
-pub use cache::{CACHE_LINE, clean_cache, dma_is_coherent, invalidate_cache};
+pub use cache::{CACHE_LINE, clean_cache, invalidate_cache};
 pub use console::{console_interrupt, console_read, console_write};
 pub use context::{Context, new_context, switch};
 pub use gic::{LINES, irq_enable, irq_mask, irq_unmask, msi_allocate};

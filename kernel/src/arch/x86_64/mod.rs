@@ -67,13 +67,8 @@ pub fn set_thread_pointer(pointer: usize) {
     FsBase::write(VirtAddr::new(pointer as u64));
 }
 
-/// PCs snoop.
-pub const fn dma_is_coherent() -> bool {
-    true
-}
-
-/// Nothing to do where DMA is coherent.
+/// Nothing to do: PCs snoop.
 pub fn clean_cache(_pointer: *const u8, _len: usize) {}
 
-/// Nothing to do where DMA is coherent.
+/// Nothing to do: PCs snoop.
 pub fn invalidate_cache(_pointer: *const u8, _len: usize) {}
