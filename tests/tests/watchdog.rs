@@ -33,10 +33,10 @@ fn hung_machine_is_reset(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
 #[rstest]
 fn working_machine_is_kept_alive(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
     let mut machine = machine_on_user_network(arch);
-    machine.append = "watchdog=3".to_owned();
+    machine.append = "watchdog=2".to_owned();
     insert_watchdog(&mut machine);
     let mut guest = serve(&machine);
-    sleep(Duration::from_secs(7));
+    sleep(Duration::from_secs(5));
     guest.type_line("wdctl");
     guest.wait_for("Intel 6300ESB: resets after", LIMIT);
     assert!(guest.is_running(), "it was reset");

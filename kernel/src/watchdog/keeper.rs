@@ -42,7 +42,10 @@ pub fn begin(seconds: Option<u32>) {
                 log::error!("watchdog: no memory to keep it alive");
             }
         }
-        _ if seconds.is_some_and(|seconds| seconds > 0) => {
+        Some((name, ..)) if seconds.is_some_and(|seconds| seconds > 0) => {
+            log::error!("watchdog: {name} does not start");
+        }
+        None if seconds.is_some_and(|seconds| seconds > 0) => {
             log::error!("watchdog=: this machine has none that is known here");
         }
         _ => {}

@@ -4,8 +4,12 @@
 //! keeps it alive: as long as that thread has its turn, so have the others. Not kept alive after a panic that halts, on purpose.
 
 pub mod esb;
+#[cfg(any(not(target_arch = "x86_64"), test))]
+pub mod ftwdt010;
 #[cfg(any(target_arch = "aarch64", test))]
 pub mod rwdt;
+#[cfg(any(target_arch = "aarch64", test))]
+pub mod rzwdt;
 
 use core::time::Duration;
 
