@@ -133,6 +133,68 @@ fn bzimage_boots_by_grub() {
     answers(&mut network_boot(&board, "grub.0"));
 }
 
+/// Behind U-Boot the way out is the firmware's, PSCI here, with no debugger to ask.
+#[test]
+fn machine_behind_uboot_resets_and_switches_off() {
+    let board = OnBoard::new("qemu-arm64", "httpd", "", None);
+    let mut machine = board.machine();
+    machine.extra = ["-semihosting-config", "enable=off"].map(Into::into).into();
+    let mut guest = Guest::boot(&machine);
+    answers(&mut guest);
+    let seen = guest.console().len();
+    guest.type_line("reboot");
+    guest.wait_for_behind(seen, "Hit any key to stop autoboot", LIMIT);
+    answers(&mut guest);
+    guest.type_line("poweroff");
+    assert_eq!(guest.exit_status(LIMIT), 0);
+}
+
+/// Memory that U-Boot reserves is neither used nor given out: it is as it was when a program has written to all the memory
+/// it could get, and the machine was reset.
+#[test]
+fn memory_that_uboot_reserved_is_left_alone() {
+    let board = OnBoard::new("qemu-arm64", "faults", "", None);
+    let mut guest = Guest::boot(&board.machine());
+    guest.stop_uboot(LIMIT);
+    // By /memreserve/, by /reserved-memory, the same without mapping; and one that is nobody's.
+    let [entry, shared, secure, free] = [0x4180_0000, 0x4280_0000, 0x4380_0000, 0x4500_0000];
+    for place in [entry, shared, secure, free] {
+        guest.at_uboot(&format!("mw.l {place:#x} a5c35a3c 40000"));
+    }
+    guest.at_uboot("fdt addr ${fdtcontroladdr}");
+    guest.at_uboot("fdt move ${fdtcontroladdr} 0x44000000 0x100000");
+    guest.at_uboot(&format!("fdt rsvmem add {entry:#x} 0x100000"));
+    guest.at_uboot("fdt mknode / reserved-memory; setenv node /reserved-memory");
+    for cells in ["address", "size"] {
+        guest.at_uboot(&format!("fdt set ${{node}} '#{cells}-cells' <2>"));
+    }
+    guest.at_uboot("fdt set ${node} ranges");
+    for (name, place) in [("shared", shared), ("secure", secure)] {
+        guest.at_uboot(&format!("fdt mknode ${{node}} {name}@0"));
+        guest.at_uboot(&format!("fdt set ${{node}}/{name}@0 reg <0 {place:#x} 0 0x100000>"));
+    }
+    guest.at_uboot("fdt set ${node}/secure@0 no-map");
+    guest.at_uboot("setenv bootargs panic=-1 env.FAULT=memory");
+    guest.at_uboot("virtio scan; load virtio 0:1 0x40400000 Image; booti 0x40400000 - 0x44000000");
+    guest.wait_for("memory allocation of", LIMIT);
+    let seen = guest.console().len();
+    guest.wait_for_behind(seen, "Hit any key to stop autoboot", LIMIT);
+    guest.type_line("");
+    guest.wait_for_behind(seen, "=> ", LIMIT);
+    guest.at_uboot(&format!("md.l {entry:#x} 1"));
+    for other in [shared, secure, free] {
+        guest.at_uboot(&format!("cmp.l {entry:#x} {other:#x} 40000"));
+    }
+    guest.at_uboot("echo");
+    let console = guest.console();
+    let shown: Vec<&str> = console[seen..].lines().map(str::trim).collect();
+    assert!(shown.iter().any(|line| line.starts_with("41800000: a5c35a3c")), "{shown:#?}");
+    let same = shown.iter().filter(|line| **line == "Total of 262144 word(s) were the same");
+    assert_eq!(same.count(), 2, "what was reserved was written to: {shown:#?}");
+    let differs = shown.iter().any(|line| line.starts_with("word at 0x") && line.contains("!="));
+    assert!(differs, "what was free was not written to, so this shows nothing: {shown:#?}");
+}
+
 /// What can be said of a board's files without the board: each field where its loader looks for it.
 #[rstest]
 fn files_for_boards_qemu_lacks_are_as_their_loaders_want_them(
