@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use trireme_tools::arch::Arch;
-use trireme_tools::board::instructions::{AT_UBOOT, instructions};
-use trireme_tools::board::{Board, Key, Package, Processor, package};
+use trireme_tools::board::instructions::{commands, instructions};
+use trireme_tools::board::{Board, Key, Package, package};
 use trireme_tools::qemu::{Machine, Network};
 
 use crate::files::Scratch;
@@ -44,24 +43,15 @@ impl OnBoard {
 
     /// The board, with what is usually in it: a network, and the card.
     pub fn machine(&self) -> Machine {
-        let arch = arch(&self.board);
-        let mut machine = Machine::new(arch, Path::new(""));
-        machine.firmware = Some(firmware(arch));
-        machine.disk = Some(self.package.card.clone());
-        if arch == Arch::X86_64 {
-            // Debian's U-Boot knows this chipset, and lies itself at the top of 128 MiB, where its script would go.
-            machine.machine = Some("pc".to_owned());
-            machine.memory = 256;
-        }
+        let machine = self.board.emulated(&self.package);
+        let mut machine = machine.expect("a board that QEMU has");
         machine.network = Network::User(vec!["8080:80".parse().expect("two ports")]);
         machine
     }
 
     /// Types the commands of the part of the instructions that begins with `way`, once U-Boot waits for them.
     pub fn follow(&self, guest: &mut Guest, way: &str, server: &str) {
-        let part = self.instructions.lines().skip_while(|line| !line.starts_with(way));
-        let part = part.take_while(|line| !line.is_empty());
-        let commands: Vec<&str> = part.filter_map(|line| line.strip_prefix(AT_UBOOT)).collect();
+        let commands = commands(&self.instructions, way);
         assert!(!commands.is_empty(), "no part {way:?} in:\n{}", self.instructions);
         for command in commands {
             guest.at_uboot(&command.replace("SERVER", server));
@@ -118,25 +108,8 @@ impl EnvironmentFlash {
 
 /// Makes the files of one application in `folder`.
 pub fn make(board: &Board, app: &str, append: &str, key: Option<&Key>, folder: &Path) -> Package {
-    let image = image(app, arch(board));
+    let image = image(app, board.architecture().expect("there is a kernel for it"));
     package(board, app, &image, append, key, folder).unwrap_or_else(|e| panic!("{e:#}"))
-}
-
-fn arch(board: &Board) -> Arch {
-    match board.arch {
-        Processor::X86_64 => Arch::X86_64,
-        Processor::Aarch64 => Arch::Aarch64,
-        Processor::Armv4 => panic!("there is no ARMv4 kernel"),
-    }
-}
-
-/// Debian's U-Boot for QEMU's machine. Of the two for PCs the 32-bit one: the other has its stack and its interrupt table
-/// above 1 MiB, where every bzImage goes, and resets.
-fn firmware(arch: Arch) -> PathBuf {
-    PathBuf::from("/usr/lib/u-boot").join(match arch {
-        Arch::X86_64 => "qemu-x86/u-boot.rom",
-        Arch::Aarch64 => "qemu_arm64/u-boot.bin",
-    })
 }
 
 /// Waits until the web server answers.

@@ -50,7 +50,7 @@ pub struct Options {
 }
 
 /// The processor of an architecture that both guests get.
-fn cpu(arch: Arch) -> &'static str {
+pub(super) fn cpu(arch: Arch) -> &'static str {
     match arch {
         Arch::X86_64 => "qemu64,+rdrand,+rdseed",
         Arch::Aarch64 => "cortex-a57",

@@ -11,6 +11,13 @@ pub const AT_UBOOT: &str = "  => ";
 /// In front of what is typed in a shell of this machine.
 const HERE: &str = "  $ ";
 
+/// What is to be typed at U-Boot's prompt, of the part of [`instructions`] that begins with `way`.
+pub fn commands<'a>(instructions: &'a str, way: &str) -> Vec<&'a str> {
+    let part = instructions.lines().skip_while(|line| !line.starts_with(way));
+    let part = part.take_while(|line| !line.is_empty());
+    part.filter_map(|line| line.strip_prefix(AT_UBOOT)).collect()
+}
+
 /// The commands that boot the package, for a person to follow: a part for each way, that begins with a line that
 /// names it and ends with an empty line.
 pub fn instructions(board: &Board, package: &Package, append: &str) -> String {

@@ -20,6 +20,8 @@ use serde::Deserialize;
 pub use fit::{CONFIGURATION, Key};
 pub use package::{Package, package};
 
+use crate::arch::Arch;
+use crate::qemu::Machine;
 use crate::workspace;
 
 /// The processor a board has.
@@ -76,6 +78,20 @@ pub struct Environment {
     pub size: u64,
 }
 
+/// How QEMU plays the board.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Emulation {
+    /// QEMU's machine type.
+    pub machine: String,
+    /// RAM in MiB.
+    pub memory: u32,
+    /// The boot loader, under Debian's `/usr/lib/u-boot`.
+    pub firmware: String,
+    /// Where a boot loader enters the kernel.
+    pub entries: Vec<u64>,
+}
+
 /// What a file in `targets/boards` says.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -101,6 +117,8 @@ pub struct Board {
     pub disk: Option<Disk>,
     /// U-Boot's environment, if an appliance can write it.
     pub environment: Option<Environment>,
+    /// How QEMU plays the board, if it can.
+    pub emulation: Option<Emulation>,
     /// Boot arguments the board needs.
     #[serde(default)]
     pub arguments: String,
@@ -150,6 +168,26 @@ impl Board {
             ensure!(memory.contains(&at), "load.{what} {at:#x} is outside of the memory");
         }
         Ok(board)
+    }
+
+    /// What the board's kernel is built for; `None`: there is no kernel for it.
+    pub fn architecture(&self) -> Option<Arch> {
+        match self.arch {
+            Processor::X86_64 => Some(Arch::X86_64),
+            Processor::Aarch64 => Some(Arch::Aarch64),
+            Processor::Armv4 => None,
+        }
+    }
+
+    /// The board in QEMU, with the card in it and U-Boot's firmware; `None` if QEMU lacks it.
+    pub fn emulated(&self, package: &Package) -> Option<Machine> {
+        let emulation = self.emulation.as_ref()?;
+        let mut machine = Machine::new(self.architecture()?, &package.kernel);
+        machine.machine = Some(emulation.machine.clone());
+        machine.memory = emulation.memory;
+        machine.firmware = Some(Path::new("/usr/lib/u-boot").join(&emulation.firmware));
+        machine.disk = Some(package.card.clone());
+        Some(machine)
     }
 
     /// The source of the device tree, if the board brings its own.

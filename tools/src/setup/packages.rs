@@ -50,6 +50,7 @@ pub(super) const TESTS: &[Wanted] = &[
 pub(super) const BENCH: &[Wanted] = &[
     ("ip", "iproute2"),
     ("python3", "python3"),
+    ("/usr/lib/u-boot/qemu_arm64/u-boot.bin", "u-boot-qemu"),
     ("gcc", "gcc"),
     ("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"),
     ("/usr/aarch64-linux-gnu/lib/libc.a", "libc6-dev-arm64-cross"),
