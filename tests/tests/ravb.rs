@@ -214,6 +214,17 @@ fn the_longest_frames_pass(#[case] variant: &str, #[case] most: u16, #[case] arr
     echo(SIZE / 8, LIMIT);
 }
 
+/// On boards devices do not see the caches: rings are uncached there, and every buffer is cleaned or invalidated.
+#[rstest]
+fn dma_may_go_past_the_caches(#[values("gen3", "gbeth")] variant: &str) {
+    let scratch = Scratch::new();
+    let mut machine = machine("echo", Model::ravb(variant), "");
+    machine.without_coherence(&scratch.file("tree")).unwrap();
+    let mut guest = Guest::boot(&machine);
+    echo(SIZE, LIMIT);
+    assert!(counter(&mut guest, "rx_csum_sw_bytes") < 200);
+}
+
 /// Features are switched from the console while data flows both ways: it stays right, and who sums changes each time.
 #[rstest]
 fn features_are_switched_under_traffic(#[values("gen2", "gen3", "gbeth")] variant: &str) {

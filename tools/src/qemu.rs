@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::arch::Arch;
 use crate::model::{self, Model};
 use crate::net::Forward;
 use crate::setup;
+use crate::workspace::output;
 
 /// The network card the machine has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +109,21 @@ impl Machine {
             append: String::new(),
             extra: Vec::new(),
         }
+    }
+
+    /// Takes from QEMU's device tree the word that devices see the caches, since on boards they do not: the kernel then
+    /// cleans and invalidates as it does there. `tree`: where to put it. aarch64's `virt` only.
+    pub fn without_coherence(&mut self, tree: &Path) -> Result<()> {
+        let mut plain = Machine { nic: Nic::None, ..self.clone() };
+        let machine = self.machine.as_deref().unwrap_or(self.arch.default_machine());
+        plain.machine = Some(format!("{machine},dumpdtb={}", tree.display()));
+        output(Command::new(setup::qemu::program(self.arch)?).args(plain.arguments()))?;
+        for node in ["/", "/pcie@10000000"] {
+            output(Command::new("fdtput").arg("-d").arg(tree).args([node, "dma-coherent"]))
+                .context("fdtput comes with device-tree-compiler")?;
+        }
+        self.extra.extend(["-dtb".into(), tree.into()]);
+        Ok(())
     }
 
     /// The QEMU command. Its standard input and output are the guest's console; it ends with its parent.

@@ -30,6 +30,8 @@ pub(super) struct Card {
     pub(super) append: String,
     /// Bytes sent each way, as often as is measured.
     pub(super) bytes: u64,
+    /// DMA goes past the caches, as on the boards.
+    pub(super) noncoherent: bool,
 }
 
 /// `measure.py`'s numbers of the keys, with where the instructions went.
@@ -47,6 +49,9 @@ pub(super) fn measure(card: &Card, keys: &str, repeat: u32) -> Result<Vec<Measur
     machine.append = format!("ip={GUEST_V4}::{HOST_V4}:255.255.255.0:::off {}", card.append);
     let ram = format!("memory-backend-memfd,id=ram,size={RAM}M,share=on");
     machine.extra = ["-icount", "shift=0", "-object", &ram].map(Into::into).to_vec();
+    if card.noncoherent {
+        machine.without_coherence(&folder.join("tree"))?;
+    }
 
     let mut command = measure_py();
     command.args(["custom", "--ports", "tx=5002,rx=5001,udp=7", "--ready", "listening"]);

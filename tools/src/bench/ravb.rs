@@ -79,6 +79,7 @@ pub fn ravb(repeat: u32, when: &str) -> Result<String> {
                 cpu: block.cpu,
                 append,
                 bytes: 8 << 20,
+                noncoherent: true,
             };
             let measured = measure(&card, "rx,tx,udp", repeat)?;
             let find = |metric: &str| -> Result<Measurement> {
@@ -97,7 +98,7 @@ pub fn ravb(repeat: u32, when: &str) -> Result<String> {
     Ok(format!(
         "{HEADING}\n\nWritten by `./run.sh bench ravb` on {when}. Our image `peer` on our model of the cards (aarch64 `virt`; 8 MiB \
          of TCP each way, 500 datagrams one after the other, medians of {repeat} runs). Instructions are the guest's, whole stack, \
-         program and driver included. A frame of TCP carries 1460 bytes; its cost hangs on how frames and acknowledgements come \
+         program and driver included; DMA goes past the caches, as on the boards, and cleaning and invalidating them is in it. A frame of TCP carries 1460 bytes; its cost hangs on how frames and acknowledgements come \
          in batches, which is the host's doing, so the spread stands beside it. An echoed datagram is one frame received and one \
          sent with an interrupt for each; runs differ by less than 1 %. R-Car sums received frames only: what it sends is summed in \
          software in either case.\n\n{}\n{}",
@@ -137,7 +138,7 @@ fn costs(rows: &[Row]) -> String {
 /// What the counts mean on the boards.
 fn meaning(rows: &[Row]) -> String {
     let mut text = format!(
-        "What that means on a board, were an instruction a cycle (caches, bus and register accesses make it more: **unverified \
+        "What that means on a board, were an instruction a cycle (misses, bus and register accesses make it more: **unverified \
          on silicon**), at the clock of its core ([facts](hardware/ravb.md), section 1.6); {LINE:.0} Mbit/s are what TCP gets out \
          of the line. Published: the same page, section 8; Linux, on the boards (RZ/G2L, RZ/G2LC and RZ/V2L; Salvator-X).\n\n\
          | card | TCP | sums by | core, MHz | core's limit, Mbit/s | of the core at {LINE:.0} Mbit/s | sums' share of instructions \
