@@ -6,6 +6,7 @@ use crate::address::{BROADCAST_MAC, Cidr, multicast_mac, solicited_node};
 use crate::frame::{Headers, ethertype, protocol};
 use crate::interface::Interface;
 use crate::ipconfig::{Addressing, Ipv4Addressing, Ipv6Addressing};
+use crate::order::sort_short;
 use crate::packet::{self, Pair};
 use crate::route::LOOPBACK;
 use crate::slaac::Slaac;
@@ -279,7 +280,7 @@ impl Stack {
         for address in ours.chain(interface.tentative.iter().copied()) {
             macs.push(multicast_mac(solicited_node(address).into()));
         }
-        macs.sort_unstable();
+        sort_short(&mut macs, |&mac| mac);
         macs.dedup();
         interface.nic.set_receive_filter(ReceiveFilter::Multicast(&macs));
     }

@@ -46,6 +46,7 @@ mod nd;
 mod neighbour;
 pub mod ntp;
 pub mod offload;
+mod order;
 mod packet;
 mod ping;
 mod pmtu;

@@ -8,6 +8,7 @@
 //! This module holds the state and says what is to be done; the interface sends.
 
 use crate::hash::Key;
+use crate::order::sort_short;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -256,7 +257,7 @@ impl Neighbours {
                 reachable: entry.state == State::Known && now < entry.at + FRESH,
             })
             .collect();
-        all.sort_by_key(|neighbour| neighbour.address);
+        sort_short(&mut all, |neighbour| neighbour.address);
         all
     }
 }

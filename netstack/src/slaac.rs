@@ -16,6 +16,7 @@
 //! not delayed at random, so that an address is there one second after boot.
 
 use crate::ipconfig::Ipv6Addressing;
+use crate::order::sort_short;
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 use smoltcp::time::{Duration, Instant};
@@ -368,7 +369,7 @@ impl Slaac {
             }
         }
         // Stable: of equals the one heard first.
-        self.routers.sort_by_key(|router| -router.preference);
+        sort_short(&mut self.routers, |router| -router.preference);
     }
 
     /// RFC 4862, 5.5.3.

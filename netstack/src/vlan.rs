@@ -15,6 +15,7 @@ use crate::frame::Headers;
 use crate::interface::{Interface, Sharing, Vlan};
 use crate::ipconfig::Addressing;
 use crate::loopback::Loopback;
+use crate::order::sort_short;
 use crate::stack::Stack;
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -152,7 +153,7 @@ impl Shared {
                     all.extend(groups);
                 }
             }
-            all.sort_unstable();
+            sort_short(&mut all, |&mac| mac);
             all.dedup();
             return self.nic.set_receive_filter(ReceiveFilter::Multicast(&all));
         };

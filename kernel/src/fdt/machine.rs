@@ -247,7 +247,14 @@ pub(crate) fn usable<const N: usize>(
             at = next;
         }
     }
-    free.sort_unstable_by_key(|range| range.start);
+    // Few, and the standard library's sort is 3 KiB of image.
+    for end in 1..free.len() {
+        for at in (0..end).rev() {
+            if free[at + 1].start < free[at].start {
+                free.swap(at, at + 1);
+            }
+        }
+    }
     free
 }
 
