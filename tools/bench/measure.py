@@ -267,8 +267,9 @@ def measure():
             run.wait_line(args.ready, args.boot_timeout)
             time.sleep(0.1)
             report({"metric": "boot to the ready line", "per": "boot", "median": run.ready["insns"]})
-        time.sleep(1)
-        d, _ = run.around(lambda: time.sleep(3))
+        # Idle, not starting up: duplicate address detection (1 s) and the second router solicitation (4 s) are over.
+        time.sleep(5)
+        d, _ = run.around(lambda: time.sleep(10))
         report({"metric": "idle", "per": "second", "median": d["insns"] / (d["wall_ns"] / 1e9)})
         todo = [m for m in args.metrics.split(",")]
         size, count = args.bytes, args.count
