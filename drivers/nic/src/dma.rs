@@ -8,6 +8,8 @@
 //! DMA memory is allocated while a card is brought up and lives as long as the machine: there is no
 //! free. That is why buffers need no reference to what they were allocated from.
 
+#[cfg(any(test, feature = "double"))]
+use crate::double::{Access, note};
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Deref, DerefMut, Range};
@@ -333,24 +335,32 @@ impl Coherent {
 
     /// Reads a word. Panics if the offset is outside or not a multiple of the size.
     pub fn read16(&self, offset: usize) -> u16 {
+        #[cfg(any(test, feature = "double"))]
+        note(Access::Read(self.bus + offset as u64));
         // SAFETY: `at` checked bounds and alignment (allocations are aligned to a cache line).
         u16::from_le(unsafe { self.at::<u16>(offset).read_volatile() })
     }
 
     /// Reads a word. Panics if the offset is outside or not a multiple of the size.
     pub fn read32(&self, offset: usize) -> u32 {
+        #[cfg(any(test, feature = "double"))]
+        note(Access::Read(self.bus + offset as u64));
         // SAFETY: as for `read16`.
         u32::from_le(unsafe { self.at::<u32>(offset).read_volatile() })
     }
 
     /// Writes a word. Panics if the offset is outside or not a multiple of the size.
     pub fn write16(&mut self, offset: usize, value: u16) {
+        #[cfg(any(test, feature = "double"))]
+        note(Access::Write(self.bus + offset as u64, value.into()));
         // SAFETY: as for `read16`; `&mut self` keeps other CPU writers away.
         unsafe { self.at::<u16>(offset).write_volatile(value.to_le()) }
     }
 
     /// Writes a word. Panics if the offset is outside or not a multiple of the size.
     pub fn write32(&mut self, offset: usize, value: u32) {
+        #[cfg(any(test, feature = "double"))]
+        note(Access::Write(self.bus + offset as u64, value));
         // SAFETY: as for `write16`.
         unsafe { self.at::<u32>(offset).write_volatile(value.to_le()) }
     }
@@ -358,6 +368,8 @@ impl Coherent {
     /// Everything written before is visible to the device before anything written after. Between a
     /// descriptor's words and its ownership bit, and between that and the doorbell.
     pub fn barrier(&self) {
+        #[cfg(any(test, feature = "double"))]
+        note(Access::Barrier);
         device_barrier();
     }
 }
@@ -438,6 +450,22 @@ mod tests {
         assert_eq!(seen, [0x44, 0x33, 0x22, 0x11]);
         dma.device_write(ring.bus_address() + 12, &[1, 2]).unwrap();
         assert_eq!(ring.read16(12), 0x0201);
+    }
+
+    #[test]
+    fn what_is_done_to_coherent_memory_can_be_watched() {
+        use crate::double::watch;
+        let dma = TwoMemories::new(64);
+        let mut ring = Coherent::new(&dma, 32, 16).unwrap();
+        ring.write32(0, 9);
+        let (word, done) = watch(|| {
+            ring.write16(6, 7);
+            ring.barrier();
+            ring.read32(4)
+        });
+        assert_eq!(word, 7 << 16);
+        let bus = ring.bus_address();
+        assert_eq!(done, [Access::Write(bus + 6, 7), Access::Barrier, Access::Read(bus + 4)]);
     }
 
     #[test]

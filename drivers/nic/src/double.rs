@@ -5,6 +5,7 @@
 //! the device to write are overwritten with `0xdb` on the CPU's side until they come back.
 
 use crate::{Allocation, Direction, Dma, DmaError};
+use core::cell::RefCell;
 use core::ptr::NonNull;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,6 +18,37 @@ pub struct BusError {
     pub bus: u64,
     /// Bytes.
     pub len: usize,
+}
+
+/// What a driver did to memory both sides see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It read the word at this address of the device's.
+    Read(u64),
+    /// It wrote this word there.
+    Write(u64, u32),
+    /// What comes behind is seen behind what came before.
+    Barrier,
+}
+
+std::thread_local! {
+    static WATCHED: RefCell<Option<Vec<Access>>> = const { RefCell::new(None) };
+}
+
+/// Runs `work` and returns what it did to [`Coherent`](crate::Coherent) memory on this thread, in order: a device
+/// may look at any moment, which a model in the same thread never does.
+pub fn watch<T>(work: impl FnOnce() -> T) -> (T, Vec<Access>) {
+    WATCHED.set(Some(Vec::new()));
+    let result = work();
+    (result, WATCHED.take().unwrap_or_default())
+}
+
+pub(crate) fn note(access: Access) {
+    WATCHED.with_borrow_mut(|watched| {
+        if let Some(watched) = watched {
+            watched.push(access);
+        }
+    });
 }
 
 enum Region {
@@ -59,6 +91,11 @@ impl TwoMemories {
     /// Lets only `bytes` more be allocated, to test bring-up without memory.
     pub fn limit(&self, bytes: usize) {
         self.state.lock().unwrap().limit = Some(bytes);
+    }
+
+    /// Puts what is allocated from now on at `bus` and above, to test what a card cannot reach.
+    pub fn continue_at(&self, bus: u64) {
+        self.state.lock().unwrap().next_bus = bus;
     }
 
     /// What the device reads at `bus`.
