@@ -52,9 +52,10 @@ counters! {
     /// Descriptors made no sense to the card.
     queue_errors,
     mac_errors,
-    /// Transmit timestamps delivered, and lost.
+    /// Transmit timestamps delivered; lost; and those that are no time or no frame's.
     tx_timestamps,
     tx_timestamps_lost,
+    tx_timestamps_odd,
     carrier_events,
     link_changes,
     checksum_switches,

@@ -15,6 +15,10 @@ const COMMAND_US: u32 = 10_000;
 const TAGS: u16 = 1 << 10;
 /// Times of sent frames kept for the stack; more are lost.
 pub(crate) const MAX_SENT: usize = 32;
+/// Frames whose time is waited for; of more the oldest are given up.
+pub(crate) const MAX_TIMED: usize = 64;
+/// Nanoseconds in a second: more of them are no time.
+const SECOND: u32 = 1_000_000_000;
 /// Entries a timestamp FIFO can say to have. [RV 3.7]
 const MAX_FIFO: u32 = 7;
 /// Largest adjustment, as Linux has it. [RV 3.8]
@@ -40,6 +44,9 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
     }
 
     /// Takes the times of sent frames out of the card's FIFO. [RV 3.7]
+    ///
+    /// What no frame waits for is not believed, so there are never more times than frames. The FIFO keeps the
+    /// order frames were sent in and drops its oldest: frames before one whose time is there have lost theirs.
     pub(crate) fn take_timestamps(&mut self) {
         regs::TIS.ack(&self.bar, regs::TIS_TFU);
         for _ in 0..MAX_FIFO {
@@ -54,12 +61,20 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
             let base = regs::TCCR.read(&self.bar);
             // Start requests that read one are left alone: a zero has no effect. [RV 2.4]
             regs::TCCR.write(&self.bar, (base - Tccr::TSRQ) | Tccr::TFR);
+            let tag = (high >> 16 & 0x3ff) as u16;
+            let waiting = self.timed.iter().position(|&other| other == tag);
+            let (Some(before), 0..SECOND) = (waiting, time.nanoseconds) else {
+                self.counters.tx_timestamps_odd += 1;
+                continue;
+            };
+            self.timed.drain(..=before);
+            self.counters.tx_timestamps_lost += before as u64;
             if self.sent.len() == MAX_SENT {
                 self.sent.pop_front();
                 self.counters.tx_timestamps_lost += 1;
             }
             self.counters.tx_timestamps += 1;
-            self.sent.push_back((high >> 16 & 0x3ff, time));
+            self.sent.push_back((tag.into(), time));
         }
     }
 }
@@ -72,11 +87,16 @@ impl<R: Registers, D: Dma + Send> Ptp for Ravb<R, D> {
         let nanoseconds = regs::GCT0.read(&self.bar);
         let low = regs::GCT1.read(&self.bar);
         let high = regs::GCT2.read(&self.bar) & 0xffff;
-        Ok(PtpTime { seconds: u64::from(high) << 32 | u64::from(low), nanoseconds })
+        match nanoseconds {
+            0..SECOND => {
+                Ok(PtpTime { seconds: u64::from(high) << 32 | u64::from(low), nanoseconds })
+            }
+            _ => Err(PtpError::OutOfRange),
+        }
     }
 
     fn set(&mut self, time: PtpTime) -> Result<(), PtpError> {
-        if time.seconds >> 48 != 0 || time.nanoseconds >= 1_000_000_000 {
+        if time.seconds >> 48 != 0 || time.nanoseconds >= SECOND {
             return Err(PtpError::OutOfRange);
         }
         self.command_done(Gccr::TCR | Gccr::LTO)?;
@@ -86,7 +106,8 @@ impl<R: Registers, D: Dma + Send> Ptp for Ravb<R, D> {
         regs::GTO1.write(&self.bar, time.seconds as u32);
         regs::GTO2.write(&self.bar, (time.seconds >> 32) as u32);
         regs::GCCR.modify(&self.bar, |bits| bits | Gccr::LTO);
-        Ok(())
+        // Until then it shows the time since it was reset.
+        self.command_done(Gccr::LTO)
     }
 
     fn adjust(&mut self, ppb: i32) -> Result<(), PtpError> {
@@ -110,12 +131,17 @@ impl<R: Registers, D: Dma + Send> Ptp for Ravb<R, D> {
         let Home::Ring { first, count } = Home::unpack(frame.slot) else { return None };
         let (nanoseconds, seconds) = queue.ring.timestamp(first + count - 1)?;
         // The card may write anything.
-        (nanoseconds < 1_000_000_000).then_some(PtpTime { seconds, nanoseconds })
+        (nanoseconds < SECOND).then_some(PtpTime { seconds, nanoseconds })
     }
 
     fn transmit_timed(&mut self, buffer: Buffer, request: &TransmitRequest) -> u32 {
         let tag = self.next_tag;
         self.next_tag = (tag + 1) % TAGS;
+        if self.timed.len() == MAX_TIMED {
+            self.timed.pop_front();
+            self.counters.tx_timestamps_lost += 1;
+        }
+        self.timed.push_back(tag);
         self.queue(buffer, request, TransmitQueue::NetworkControl, desc::stamped(tag));
         tag.into()
     }

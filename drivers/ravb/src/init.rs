@@ -78,6 +78,15 @@ pub(crate) fn dmac<R: Registers>(bar: &R, variant: Variant, table: u32) {
     regs::EIC.write(bar, Errors::QE);
 }
 
+/// No interrupts at all.
+pub(crate) fn silence<R: Registers>(bar: &R) {
+    for enables in [&regs::RIC0, &regs::RIC2, &regs::TIC] {
+        enables.write(bar, 0);
+    }
+    regs::EIC.write(bar, Errors::empty());
+    regs::ECSIPR.write(bar, Ecsr::empty());
+}
+
 /// A bit for each queue in use.
 pub(crate) fn queue_mask(variant: Variant) -> u32 {
     (1 << variant.queues()) - 1

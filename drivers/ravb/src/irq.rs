@@ -3,7 +3,7 @@
 use crate::init;
 use crate::mdio::Bus;
 use crate::mode;
-use crate::nic::Ravb;
+use crate::nic::{Ravb, write_table};
 use crate::phy::LinkState;
 use crate::regs::{self, Ecsr, Errors, Iss};
 use crate::{Error, Timeout};
@@ -13,6 +13,8 @@ use trireme_nic::{Dma, Registers};
 pub(crate) const WATCHDOG_US: u64 = 2_000_000;
 /// After this long a start request may have been lost. [RV 3.6]
 pub(crate) const KICK_US: u64 = 100_000;
+/// Restarts in a row for want of sending, until a frame is taken for the cause.
+const MAX_FAILED_SENDS: u32 = 2;
 /// Between looks at the PHY, where nothing tells of changes or there is no link.
 const LOOK_US: u64 = 1_000_000;
 /// The same while a link is awaited.
@@ -65,7 +67,6 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
         regs::EIS.ack(&self.bar, errors.bits());
         self.counters.rx_over_errors += u64::from(full & init::queue_mask(self.variant) != 0);
         self.counters.rx_fifo_errors += u64::from(full & regs::RIC2_FIFO != 0);
-        self.counters.tx_timestamps_lost += u64::from(errors.contains(Errors::TFF));
         self.counters.mac_errors +=
             u64::from(errors.intersects(Errors::MRE | Errors::MTE | Errors::TBF));
         if errors.contains(Errors::QE) {
@@ -82,6 +83,7 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
             while let Some(buffer) = queue.take(&self.dma) {
                 self.tx_progress_us = self.now_us;
                 self.kicked = false;
+                self.failed_sends = 0;
                 self.counters.tx_packets += 1;
                 self.counters.tx_bytes += buffer.len() as u64;
                 self.free.push(buffer);
@@ -185,8 +187,8 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
         }
     }
 
-    /// Stops the card and starts it as it was; frames not sent yet are sent then.
-    pub(crate) fn recover(&mut self) -> Result<(), Error> {
+    /// Stops the card and starts it as it was; frames not sent yet are sent then, and frames received are kept.
+    pub(crate) fn recover(&mut self, force: bool) -> Result<(), Error> {
         self.counters.resets += 1;
         if regs::ISS.read(&self.bar).bits() == u32::MAX {
             return Err(Error::Absent);
@@ -194,8 +196,12 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
         self.armed = false;
         // Until the card is known to have stopped it may still use its buffers: they stay with it, and
         // what ran before runs on. [RV E3]
-        mode::reset(&self.bar, self.variant, &*self.delay)?;
+        mode::reset(&self.bar, self.variant, force, &*self.delay)?;
+        while let Some(frame) = self.take_received() {
+            self.kept.push_back(frame);
+        }
         self.reclaim();
+        self.drop_stuck();
         for queue in &mut self.tx {
             queue.rewind();
         }
@@ -203,6 +209,21 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
             queue.rewind(&self.dma);
         }
         self.start()
+    }
+
+    /// A frame the card has failed at twice would be failed at for ever, and those behind it never sent.
+    /// [RV E31]
+    fn drop_stuck(&mut self) {
+        if self.failed_sends < MAX_FAILED_SENDS {
+            return;
+        }
+        self.failed_sends = 0;
+        for queue in &mut self.tx {
+            if let Some(buffer) = queue.drop_oldest(&self.dma) {
+                self.counters.tx_dropped += 1;
+                self.free.push(buffer);
+            }
+        }
     }
 
     /// From reset to running.
@@ -215,6 +236,7 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
     /// From configuration mode to running.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
         self.armed = false;
+        write_table(&mut self.table, &self.rx, &self.tx);
         init::dmac(&self.bar, self.variant, self.table.bus_address() as u32);
         mode::operate(&self.bar, self.variant, &*self.delay)?;
         init::emac(&self.bar, self.variant, &self.setting, &*self.delay)?;

@@ -30,34 +30,41 @@ fn reached<R: Registers>(
 }
 
 /// From wherever a boot loader or we have left it to reset. In operation that needs the bus accesses
-/// suspended first, or else [RV 3.1] both processes idle and configuration mode in between.
+/// suspended first, or else [RV 3.1] both processes idle and configuration mode in between. `force`: if neither
+/// comes about, reset mode regardless. A block that hangs has no other way back [RV E31].
 pub(crate) fn reset<R: Registers>(
     bar: &R,
     variant: Variant,
+    force: bool,
     delay: &dyn Fn(u32),
 ) -> Result<(), Timeout> {
     if regs::CSR.read(bar).contains(Csr::OPERATION) {
-        let mode = regs::CCC.read(bar) & Ccc::OPC | base(variant);
-        regs::CCC.write(bar, mode | Ccc::DTSR);
-        let suspended = wait_until(delay, "bus accesses suspended", SUSPEND_US, || {
-            regs::CSR.read(bar).contains(Csr::DTS)
-        });
-        if let Err(timeout) = suspended {
-            log::debug!("ravb: {timeout:?}");
-            configure_from_operation(bar, variant, delay)?;
+        match suspend(bar, variant, delay) {
+            // Suspended until it is in reset mode.
+            Ok(()) => {
+                regs::CCC.write(bar, Ccc::DTSR);
+                reached(bar, delay, "reset mode", Csr::RESET)?;
+            }
+            Err(timeout) if force => log::warn!("ravb: {timeout:?}"),
+            Err(timeout) => return Err(timeout),
         }
     }
     regs::CCC.write(bar, Ccc::empty());
     reached(bar, delay, "reset mode", Csr::RESET)
 }
 
-fn configure_from_operation<R: Registers>(
-    bar: &R,
-    variant: Variant,
-    delay: &dyn Fn(u32),
-) -> Result<(), Timeout> {
-    regs::CCC.write(bar, base(variant) | Ccc::CONFIG);
-    reached(bar, delay, "configuration mode", Csr::CONFIG)
+/// No more accesses to the bus, one way or the other.
+fn suspend<R: Registers>(bar: &R, variant: Variant, delay: &dyn Fn(u32)) -> Result<(), Timeout> {
+    let mode = regs::CCC.read(bar) & Ccc::OPC | base(variant);
+    regs::CCC.write(bar, mode | Ccc::DTSR);
+    let suspended = wait_until(delay, "bus accesses suspended", SUSPEND_US, || {
+        regs::CSR.read(bar).contains(Csr::DTS)
+    });
+    suspended.or_else(|timeout| {
+        log::debug!("ravb: {timeout:?}");
+        regs::CCC.write(bar, base(variant) | Ccc::CONFIG);
+        reached(bar, delay, "configuration mode", Csr::CONFIG)
+    })
 }
 
 /// From reset to configuration. GAC, clock and mode in one write, or gPTP does not run [RV E2]; on Gen2

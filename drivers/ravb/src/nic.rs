@@ -3,13 +3,13 @@
 use crate::ability::{Trailer, transmit_ability};
 use crate::counters::Counters;
 use crate::desc::{self, kind};
-use crate::gptp::{self, MAX_SENT};
+use crate::gptp::{self, MAX_SENT, MAX_TIMED};
 use crate::init::{self, Setting};
 use crate::irq::{KICK_US, Trouble, WATCHDOG_US};
 use crate::mdio::Bus;
 use crate::mode;
 use crate::phy::{Delays, LinkState, Phy};
-use crate::receive::{Home, Receiver};
+use crate::receive::{self, Home, Receiver};
 use crate::regs::{self, Csr, Csr0, Ecmr, Ecsr, Tccr};
 use crate::ring::{TxRing, buffers, reachable};
 use crate::variant::Variant;
@@ -38,6 +38,8 @@ const DEFAULT_MTU: u16 = 1500;
 const RECOVERY_INTERVAL_US: u64 = 1_000_000;
 /// Longest time the queued frames take to leave: 128 of the longest at 100 Mbit/s.
 const DRAIN_US: u32 = 25_000;
+/// When a card that was stopped on request is tried again.
+const FOR_GOOD: u64 = u64::MAX;
 /// Marks the slot number of a frame of the network control queue.
 const NC_SLOT: u32 = 1 << 31;
 
@@ -82,8 +84,14 @@ pub struct Ravb<R: Registers, D: Dma> {
     pub(crate) gptp_clock_hz: u32,
     pub(crate) gptp_increment: u32,
     pub(crate) next_tag: u16,
+    /// Tags of frames whose time of leaving is wanted and not known yet, oldest first.
+    pub(crate) timed: VecDeque<u16>,
     /// Times frames left, with their tags.
     pub(crate) sent: VecDeque<(u32, PtpTime)>,
+    /// Frames received before a restart and not taken yet.
+    pub(crate) kept: VecDeque<ReceivedFrame>,
+    /// Restarts for want of sending, since a frame was sent.
+    pub(crate) failed_sends: u32,
     mtu: u16,
     /// Cannot be used before a restart, which is due at this time.
     broken_until_us: Option<u64>,
@@ -97,7 +105,8 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
             return Err(Error::Absent);
         }
         log::debug!("ravb: found in mode {}", init::left_in(&bar));
-        mode::reset(&bar, variant, &*delay)?;
+        // Who had it before may have left it hanging.
+        mode::reset(&bar, variant, true, &*delay)?;
         init::open(&bar, variant, &delays, &*delay)?;
         let address =
             config.mac.or_else(|| init::read_address(&bar)).unwrap_or(config.fallback_mac);
@@ -106,7 +115,10 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
         let link = phy.look(&bus);
 
         let (rx, tx) = queues(&dma, variant, config.receive_buffers.clamp(16, 2048))?;
-        let table = table(&dma, &rx, &tx)?;
+        let table = Coherent::new(&dma, init::TABLE * desc::SIZE, 64)?;
+        reachable(table.bus_address(), table.len())?;
+        // Each frame kept has buffers of a ring, or a spare one.
+        let kept = rx.iter().map(|queue| queue.ring.len() + receive::SPARES).sum();
         let free = buffers(&dma, TX_FRAMES, TX_BUFFER)?;
         let mut card = Ravb {
             bar,
@@ -138,7 +150,10 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
             gptp_clock_hz: config.gptp_clock_hz,
             gptp_increment: gptp::increment(config.gptp_clock_hz, 0).unwrap_or(1 << 20),
             next_tag: 0,
+            timed: VecDeque::with_capacity(MAX_TIMED),
             sent: VecDeque::with_capacity(MAX_SENT),
+            kept: VecDeque::with_capacity(kept),
+            failed_sends: 0,
             mtu: DEFAULT_MTU,
             broken_until_us: None,
         };
@@ -168,14 +183,39 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
     /// Restarts the card; if that fails, again in a while.
     fn restart(&mut self, trouble: Trouble) {
         log::warn!("ravb: {trouble:?}, restarting");
-        match self.recover() {
-            Ok(()) => self.broken_until_us = None,
-            Err(error) => {
-                self.counters.reset_failures += 1;
-                log::warn!("ravb: {error}");
-                self.broken_until_us = Some(self.now_us + RECOVERY_INTERVAL_US);
+        // At the second attempt it has had its time to come to rest.
+        let force = self.broken_until_us.take().is_some();
+        if let Err(error) = self.recover(force) {
+            self.counters.reset_failures += 1;
+            log::warn!("ravb: {error}");
+            self.give_up_for_now();
+        }
+    }
+
+    /// Has nothing to do with the card for a while, and the card nothing to say: what it may still do would
+    /// interrupt, and nobody look. [RV E12]
+    fn give_up_for_now(&mut self) {
+        init::silence(&self.bar);
+        self.armed = false;
+        self.broken_until_us = Some(self.now_us + RECOVERY_INTERVAL_US);
+    }
+
+    /// The next frame in the rings.
+    pub(crate) fn take_received(&mut self) -> Option<ReceivedFrame> {
+        // Network control first.
+        for n in (0..self.rx.len()).rev() {
+            if let Some(frame) = self.rx[n].next(&self.dma, &mut self.counters) {
+                let queue = if n == 0 { 0 } else { NC_SLOT };
+                return Some(ReceivedFrame {
+                    buffer: frame.buffer,
+                    checksum: frame.checksum,
+                    segment: None,
+                    tag: None,
+                    slot: frame.home.pack() | queue,
+                });
             }
         }
+        None
     }
 
     /// Waits until queued frames have left: a path that is stopped in the middle of one may lose it.
@@ -238,14 +278,18 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
 
     /// Stops the card for good.
     fn halt(&mut self) {
+        if self.broken_until_us == Some(FOR_GOOD) {
+            return;
+        }
         self.mask();
         self.setting.link = LinkState::default();
         regs::ECMR.write(&self.bar, self.setting.ecmr(self.variant));
         regs::ECSIPR.write(&self.bar, Ecsr::empty());
-        if let Err(timeout) = mode::reset(&self.bar, self.variant, &*self.delay) {
+        // Memory may be another's soon, so no DMA may go on.
+        if let Err(timeout) = mode::reset(&self.bar, self.variant, true, &*self.delay) {
             log::warn!("ravb: {timeout:?}");
         }
-        self.broken_until_us = Some(u64::MAX);
+        self.broken_until_us = Some(FOR_GOOD);
     }
 
     /// Queues a frame.
@@ -371,10 +415,8 @@ fn queues<D: Dma>(
     Ok((rx, tx))
 }
 
-/// The table the card finds the rings by. [RV 3.4]
-fn table<D: Dma>(dma: &D, rx: &[Receiver], tx: &[TxRing]) -> Result<Coherent, Error> {
-    let mut table = Coherent::new(dma, init::TABLE * desc::SIZE, 64)?;
-    reachable(table.bus_address(), table.len())?;
+/// Writes the table the card finds the rings by. [RV 3.4]
+pub(crate) fn write_table(table: &mut Coherent, rx: &[Receiver], tx: &[TxRing]) {
     for entry in 0..init::TABLE {
         table.write32(entry * desc::SIZE, desc::control(kind::EOS, 0));
     }
@@ -386,7 +428,6 @@ fn table<D: Dma>(dma: &D, rx: &[Receiver], tx: &[TxRing]) -> Result<Coherent, Er
         table.write32(entry * desc::SIZE, desc::control(kind::LINKFIX, 0));
     }
     table.barrier();
-    Ok(table)
 }
 
 /// Brings a short frame to its least length, with zeroes.
@@ -482,9 +523,12 @@ impl<R: Registers, D: Dma + Send> Nic for Ravb<R, D> {
             Ok(()) => {}
             Err(Trouble::Gone) => {
                 log::warn!("ravb: the card is gone");
-                self.broken_until_us = Some(now_us + RECOVERY_INTERVAL_US);
+                self.give_up_for_now();
             }
-            Err(trouble) => self.restart(trouble),
+            Err(trouble) => {
+                self.failed_sends += u32::from(self.sending() > 0);
+                self.restart(trouble);
+            }
         }
     }
 
@@ -529,20 +573,7 @@ impl<R: Registers, D: Dma + Send> Nic for Ravb<R, D> {
         if self.broken_until_us.is_some() {
             return None;
         }
-        // Network control first.
-        for n in (0..self.rx.len()).rev() {
-            if let Some(frame) = self.rx[n].next(&self.dma, &mut self.counters) {
-                let queue = if n == 0 { 0 } else { NC_SLOT };
-                return Some(ReceivedFrame {
-                    buffer: frame.buffer,
-                    checksum: frame.checksum,
-                    segment: None,
-                    tag: None,
-                    slot: frame.home.pack() | queue,
-                });
-            }
-        }
-        None
+        self.kept.pop_front().or_else(|| self.take_received())
     }
 
     fn recycle(&mut self, frame: ReceivedFrame) {

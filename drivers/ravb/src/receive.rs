@@ -10,7 +10,7 @@ use trireme_nic::{Buffer, Dma, DmaError, ReceiveChecksum};
 /// Shortest frame: a header.
 const MIN_FRAME: usize = 14;
 /// Buffers for frames that have to be copied together.
-const SPARES: usize = 2;
+pub(crate) const SPARES: usize = 2;
 
 /// Where a received frame's memory belongs, packed into the stack's slot number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,10 +26,15 @@ pub(crate) fn reachable(bus: u64, len: usize) -> Result<(), DmaError> {
 fn descriptors<D: Dma>(dma: &D, count: usize, stride: usize) -> Result<Coherent, DmaError> {
     let mut memory = Coherent::new(dma, (count + 1) * stride, 64)?;
     reachable(memory.bus_address(), memory.len())?;
-    let start = memory.bus_address() as u32;
-    memory.write32(count * stride + 4, start);
-    memory.write32(count * stride, desc::control(kind::LINKFIX, 0));
+    close(&mut memory, count * stride);
     Ok(memory)
+}
+
+/// Writes the link back, at `end`.
+fn close(memory: &mut Coherent, end: usize) {
+    let start = memory.bus_address() as u32;
+    memory.write32(end + 4, start);
+    memory.write32(end, desc::control(kind::LINKFIX, 0));
 }
 
 /// `count` buffers of `size` bytes, side by side.
@@ -151,6 +156,8 @@ impl RxRing {
     /// Gives everything the card had to it anew, from the start of the ring.
     pub(crate) fn rewind(&mut self) {
         self.next = 0;
+        // Whatever the card has made of it.
+        close(&mut self.memory, self.slots.len() * self.stride);
         (0..self.slots.len()).for_each(|slot| self.give(slot));
     }
 }
@@ -207,6 +214,7 @@ impl TxRing {
         for slot in 0..self.capacity {
             self.memory.write32(slot * SIZE, desc::control(kind::EEMPTY, 0));
         }
+        close(&mut self.memory, self.capacity * SIZE);
     }
 
     pub(crate) fn bus_address(&self) -> u32 {
@@ -282,6 +290,11 @@ impl TxRing {
         if !done(frame.first) || !done(second) {
             return None;
         }
+        Some(self.frames.pop_front()?.buffer.to_cpu(dma))
+    }
+
+    /// The buffer of the oldest frame, unsent. The card has stopped.
+    pub(crate) fn drop_oldest<D: Dma>(&mut self, dma: &D) -> Option<Buffer> {
         Some(self.frames.pop_front()?.buffer.to_cpu(dma))
     }
 

@@ -10,7 +10,7 @@ use trireme_nic::{
     FrameShape, Network, Nic, ReceiveChecksum, Registers, TransmitRequest, Transport, checksum,
 };
 use trireme_ravb::{Config, Delays, Error, Ravb, Variant};
-use trireme_ravb_model::{Faults, Ravb as Model, Variant as ModelVariant};
+use trireme_ravb_model::{Counters, Faults, Ravb as Model, Variant as ModelVariant};
 use trireme_vfio::{Context, Device, DmaError, GuestMemory};
 
 pub const MAC: [u8; 6] = [0x2e, 0x09, 0x0a, 0x12, 0x34, 0x56];
@@ -189,6 +189,74 @@ impl Rig {
         self.card.lock().unwrap().now.as_micros() as u64
     }
 
+    /// What happened to the card's registers since the last time, as (offset, value).
+    pub fn take_writes(&self) -> Vec<(usize, u32)> {
+        std::mem::take(&mut self.card.lock().unwrap().writes)
+    }
+
+    pub fn accesses(&self) -> u64 {
+        self.card.lock().unwrap().accesses
+    }
+
+    /// What the model saw.
+    pub fn seen(&self) -> Counters {
+        self.card.lock().unwrap().model.counters()
+    }
+
+    /// A register as it is, looked at from outside.
+    pub fn register(&self, offset: usize) -> u32 {
+        Bar(self.card.clone()).read32(offset)
+    }
+
+    /// The memory driver and card share.
+    pub fn memory(&self) -> TwoMemories {
+        self.card.lock().unwrap().memory.0.clone()
+    }
+
+    /// A word of memory as the card sees it.
+    pub fn word(&self, bus: u32) -> u32 {
+        let mut word = [0; 4];
+        self.card.lock().unwrap().memory.0.device_read(bus.into(), &mut word).unwrap();
+        u32::from_le_bytes(word)
+    }
+
+    /// The card writes to memory.
+    pub fn poke(&self, bus: u32, bytes: &[u8]) {
+        self.card.lock().unwrap().memory.0.device_write(bus.into(), bytes).unwrap();
+    }
+
+    /// Entry of the descriptor base address table: its control word, and where its ring is.
+    pub fn entry(&self, queue: u32) -> (u32, u32) {
+        let table = self.register(0x004);
+        (self.word(table + 8 * queue), self.word(table + 8 * queue + 4))
+    }
+
+    /// The card fills a buffer of its main receive queue by itself: this slot, with these bytes, flags and type.
+    pub fn store(&self, slot: u32, kind: u32, flags: u32, bytes: &[u8]) {
+        let stride = if self.driver.variant() == Variant::Gbeth { 8 } else { 20 };
+        let at = self.entry(4).1 + slot * stride;
+        assert_eq!(self.word(at) >> 28, 0xc, "a buffer is there");
+        self.poke(self.word(at + 4), bytes);
+        self.poke(at, &(kind << 28 | flags | bytes.len() as u32).to_le_bytes());
+    }
+
+    /// A card without faults from now on.
+    pub fn heal(&self) {
+        self.faults(|faults| *faults = Faults::default());
+    }
+
+    /// Time passes in steps of 100 ms, the stack doing its work, until this holds. Bounded.
+    pub fn until(&mut self, what: &str, mut done: impl FnMut(&mut Rig) -> bool) {
+        for _ in 0..100 {
+            self.serve();
+            if done(self) {
+                return;
+            }
+            self.later(Duration::from_millis(100));
+        }
+        panic!("{what}: not in ten seconds");
+    }
+
     pub fn cable(&self, plugged: bool) {
         self.card.lock().unwrap().model.set_cable(plugged);
     }
@@ -321,6 +389,13 @@ pub fn shape(frame: &[u8], segment: Option<NonZeroU16>) -> FrameShape {
 pub fn frame(to: [u8; 6], len: usize) -> Vec<u8> {
     let mut frame = [&to[..], &PEER, &[0x88, 0xb5]].concat();
     frame.extend((frame.len()..len).map(|i| i as u8));
+    frame
+}
+
+/// A PTP event message, which is network control: IEEE 1588 annex F.
+pub fn ptp_frame(to: [u8; 6], len: usize) -> Vec<u8> {
+    let mut frame = frame(to, len);
+    frame[12..14].copy_from_slice(&[0x88, 0xf7]);
     frame
 }
 
