@@ -6,10 +6,12 @@ use crate::Timeout;
 use crate::mdio::Bus;
 use crate::variant::Variant;
 use trireme_nic::{Link, Registers};
-use trireme_registers::wait_until;
+use trireme_registers::wait_in_steps;
 
 /// Longest reset. [802.3 22.2.4.1.1]
 const RESET_US: u32 = 500_000;
+/// Between looks at it, each of which takes over 100 µs on MDIO.
+const RESET_STEP_US: u32 = 1_000;
 
 const BMCR: u8 = 0;
 const BMSR: u8 = 1;
@@ -119,7 +121,9 @@ impl Phy {
         let mut anew = before & odd != 0 || before & BMCR_AUTONEG == 0;
         if anew {
             bus.write(address, BMCR, BMCR_RESET);
-            wait_until(bus.delay, "PHY reset", RESET_US, || control() & BMCR_RESET == 0)?;
+            wait_in_steps(bus.delay, "PHY reset", RESET_STEP_US, RESET_US, || {
+                control() & BMCR_RESET == 0
+            })?;
         }
         if id.0 == MICREL {
             set_delays(bus, address, id.1 & 0xfff0, delays);
@@ -252,6 +256,7 @@ fn set_delays<R: Registers>(bus: &Bus<'_, R>, phy: u8, model: u16, delays: &Dela
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     #[test]
     fn the_best_common_mode_wins() {
@@ -268,6 +273,48 @@ mod tests {
         assert_eq!(resolve(0, 0, 0x0060), Some((10, true)));
         assert_eq!(resolve(0, 0, 0x0020), Some((10, false)));
         assert_eq!(resolve(0, 0, 0x0001), None);
+    }
+
+    /// A PHY of which every bit is one, its reset never over.
+    struct Stuck {
+        edges: Cell<u32>,
+        high: Cell<bool>,
+    }
+
+    impl Registers for Stuck {
+        fn read32(&self, _: usize) -> u32 {
+            // Zero in the turnaround: somebody is there. [RV 4.1]
+            if self.edges.get() % 64 == 47 { 0 } else { 8 }
+        }
+        fn write32(&self, _: usize, value: u32) {
+            let high = value & 1 != 0;
+            self.edges.set(self.edges.get() + u32::from(high && !self.high.replace(high)));
+        }
+        fn read8(&self, _: usize) -> u8 {
+            panic!("words only")
+        }
+        fn read16(&self, _: usize) -> u16 {
+            panic!("words only")
+        }
+        fn write8(&self, _: usize, _: u8) {
+            panic!("words only")
+        }
+        fn write16(&self, _: usize, _: u16) {
+            panic!("words only")
+        }
+    }
+
+    /// Bits on MDIO take time too.
+    #[test]
+    fn a_phy_that_stays_in_reset_is_waited_for_half_a_second() {
+        let bar = Stuck { edges: Cell::new(0), high: Cell::new(false) };
+        let waited = Cell::new(0);
+        let delay = |us| waited.set(waited.get() + us);
+        let bus = Bus { bar: &bar, delay: &delay };
+        let phy = Phy { address: Some(0), variant: Variant::Gen3 };
+        let late = Timeout { what: "PHY reset", waited_us: RESET_US };
+        assert_eq!(phy.set_up(&bus, 0, (MICREL, KSZ9031), &Delays::default()), Err(late));
+        assert!((500_000..700_000).contains(&waited.get()), "{} us", waited.get());
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod wait;
 use core::marker::PhantomData;
 use trireme_nic::Registers;
 
-pub use wait::{Timeout, wait_until};
+pub use wait::{Timeout, wait_in_steps, wait_until};
 
 /// Reading has no effect, writing has none either.
 pub enum Ro {}

@@ -27,13 +27,24 @@ pub fn wait_until(
     delay: &dyn Fn(u32),
     what: &'static str,
     bound_us: u32,
+    done: impl FnMut() -> bool,
+) -> Result<(), Timeout> {
+    wait_in_steps(delay, what, STEP_US, bound_us, done)
+}
+
+/// The same with `step_us` between two looks, for looks that take long themselves.
+pub fn wait_in_steps(
+    delay: &dyn Fn(u32),
+    what: &'static str,
+    step_us: u32,
+    bound_us: u32,
     mut done: impl FnMut() -> bool,
 ) -> Result<(), Timeout> {
-    for _ in 0..bound_us / STEP_US {
+    for _ in 0..bound_us / step_us {
         if done() {
             return Ok(());
         }
-        delay(STEP_US);
+        delay(step_us);
     }
     match done() {
         true => Ok(()),
