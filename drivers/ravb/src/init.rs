@@ -57,6 +57,18 @@ pub(crate) fn read_address<R: Registers>(bar: &R) -> Option<MacAddress> {
 
 /// The DMAC, in configuration mode. Interrupts of frames stay off. [RV 3.2 A 8 to 12, B 5 to 9]
 pub(crate) fn dmac<R: Registers>(bar: &R, variant: Variant, table: u32) {
+    // Some say that reset mode leaves registers as they are [RV 10 item 11]: then these are as another has
+    // left them.
+    regs::DIC.write(bar, 0);
+    if variant != Variant::Gen2 {
+        regs::RIC3.write(bar, 0);
+    }
+    if variant.is_avb() {
+        for queues in regs::RQC {
+            queues.write(bar, 0);
+        }
+        regs::UFCS.write(bar, 0);
+    }
     regs::DBAT.write(bar, table);
     regs::RCR.write(bar, variant.rcr());
     if variant.is_avb() {

@@ -36,7 +36,7 @@ const MIN_MTU: u16 = 68;
 const DEFAULT_MTU: u16 = 1500;
 /// Between attempts to bring a broken card back.
 const RECOVERY_INTERVAL_US: u64 = 1_000_000;
-/// Longest time the queued frames take to leave: 128 of the longest at 100 Mbit/s.
+/// Longest time frames under way take to be stored, or sent at 1000 Mbit/s.
 const DRAIN_US: u32 = 25_000;
 /// When a card that was stopped on request is tried again.
 const FOR_GOOD: u64 = u64::MAX;
@@ -223,7 +223,10 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
         if !self.setting.link.link.up {
             return Ok(());
         }
-        wait_until(&*self.delay, "queued frames sent", DRAIN_US, || {
+        // Or twice what a full ring takes: 420 ms at 10 Mbit/s.
+        let bits = 2 * 8 * (TX_FRAMES * TX_BUFFER) as u32;
+        let bound_us = (bits / self.setting.link.link.speed_mbps.max(10)).max(DRAIN_US);
+        wait_until(&*self.delay, "queued frames sent", bound_us, || {
             !regs::TCCR.read(&self.bar).intersects(Tccr::TSRQ)
                 && !regs::CSR.read(&self.bar).intersects(Csr::TPO)
         })
@@ -369,16 +372,23 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
         self.free.len() < TX_FRAMES / 2
     }
 
+    /// Holds interrupts of frames back. Those of errors, the E-MAC and timestamps stay enabled: the summary, by
+    /// which they are found, is of what is enabled. [RV 2.5]
     fn mask(&mut self) {
         self.armed = false;
         let queues = init::queue_mask(self.variant);
         if self.variant.is_gen3() {
             regs::RID0.act(&self.bar, queues);
-            regs::TID.act(&self.bar, queues | regs::TIS_TFU);
+            regs::TID.act(&self.bar, queues);
         } else {
             regs::RIC0.write(&self.bar, 0);
-            regs::TIC.write(&self.bar, 0);
+            regs::TIC.write(&self.bar, self.timestamps());
         }
+    }
+
+    /// The bit of TIC for timestamps, where there are any.
+    fn timestamps(&self) -> u32 {
+        if self.variant.is_avb() { regs::TIS_TFU } else { 0 }
     }
 
     fn unmask(&mut self, transmit: u32) {
@@ -538,12 +548,11 @@ impl<R: Registers, D: Dma + Send> Nic for Ravb<R, D> {
         }
         let queues = init::queue_mask(self.variant);
         let sent = if self.is_tight() { queues } else { 0 };
-        let timestamps = if self.variant.is_avb() { regs::TIS_TFU } else { 0 };
         // First the flags, then the enables, then the rings: what comes in between is seen by one of
         // them. The flags stay set through the masked time, so nothing is processed by them. [RV E14]
         regs::RIS0.ack(&self.bar, queues);
         regs::TIS.ack(&self.bar, queues);
-        self.unmask(sent | timestamps);
+        self.unmask(sent | self.timestamps());
         // Also pushes the writes out.
         regs::RIS0.status.read(&self.bar);
         self.table.barrier();

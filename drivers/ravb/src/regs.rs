@@ -36,8 +36,13 @@ pub(crate) const ESR: Reg<u32, Ro> = Reg::at(0x088);
 pub(crate) const APSR: Reg<Apsr, Rw> = Reg::at(0x08c);
 /// Reception.
 pub(crate) const RCR: Reg<Rcr, Rw> = Reg::at(0x090);
+/// Receive queues, four in each: how descriptors are written back, which limits hold.
+pub(crate) const RQC: [Reg<u32, Rw>; 5] =
+    [Reg::at(0x094), Reg::at(0x098), Reg::at(0x09c), Reg::at(0x0a0), Reg::at(0x0a4)];
 /// Lengths at which received frames are cut off.
 pub(crate) const RTC: Reg<u32, Rw> = Reg::at(0x0b4);
+/// Levels of unread frames at which a queue stops.
+pub(crate) const UFCS: Reg<u32, Rw> = Reg::at(0x0c0);
 /// Transmission: FIFO shares and priorities.
 pub(crate) const TGC: Reg<u32, Rw> = Reg::at(0x300);
 /// Transmission: start requests and timestamp FIFO.
@@ -49,6 +54,8 @@ pub(crate) const TSR: Reg<u32, Ro> = Reg::at(0x308);
 pub(crate) const TFA0: Reg<u32, Ro> = Reg::at(0x310);
 pub(crate) const TFA1: Reg<u32, Ro> = Reg::at(0x314);
 pub(crate) const TFA2: Reg<u32, Ro> = Reg::at(0x318);
+/// Which descriptors interrupt by themselves; unused.
+pub(crate) const DIC: Reg<u32, Rw> = Reg::at(0x350);
 /// Which errors interrupt.
 pub(crate) const EIC: Reg<Errors, Rw> = Reg::at(0x358);
 /// Errors; bit 16 sums up [`RIS2`].
@@ -71,6 +78,8 @@ pub(crate) const TIS: W0c = W0c::at(0x37c, 0x000f_0f0f);
 pub(crate) const ISS: Reg<Iss, Ro> = Reg::at(0x380);
 /// Which line an event comes by.
 pub(crate) const CIE: Reg<u32, Rw> = Reg::at(0x384);
+/// Which queues interrupt with a descriptor done; unused. Not on Gen2.
+pub(crate) const RIC3: Reg<u32, Rw> = Reg::at(0x388);
 /// gPTP control.
 pub(crate) const GCCR: Reg<Gccr, Rw> = Reg::at(0x390);
 /// Nanoseconds a clock of the timer, times 2^20.

@@ -240,6 +240,16 @@ impl Rig {
         self.poke(at, &(kind << 28 | flags | bytes.len() as u32).to_le_bytes());
     }
 
+    /// Queues a frame with its time of leaving wanted, and rings. Returns its number.
+    pub fn send_timed(&mut self, data: &[u8]) -> u32 {
+        let mut buffer = self.driver.transmit_buffer(data.len()).expect("ring full");
+        buffer.copy_from_slice(data);
+        let request = request(&self.driver, data);
+        let number = self.driver.ptp().expect("a clock").transmit_timed(buffer, &request);
+        self.driver.flush();
+        number
+    }
+
     /// A card without faults from now on.
     pub fn heal(&self) {
         self.faults(|faults| *faults = Faults::default());
@@ -255,6 +265,11 @@ impl Rig {
             self.later(Duration::from_millis(100));
         }
         panic!("{what}: not in ten seconds");
+    }
+
+    /// What the link partner offers: its register 4, and bits 11 and 10 of our register 10.
+    pub fn partner(&self, advertisement: u16, gigabit: u16) {
+        self.card.lock().unwrap().model.set_partner(advertisement, gigabit);
     }
 
     pub fn cable(&self, plugged: bool) {
