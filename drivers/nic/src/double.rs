@@ -98,22 +98,25 @@ impl TwoMemories {
         self.state.lock().unwrap().next_bus = bus;
     }
 
+    /// Memory both sides see, as (address, bytes): what a hostile device may write at any moment.
+    pub fn coherent(&self) -> Vec<(u64, usize)> {
+        let state = self.state.lock().unwrap();
+        let coherent = |region: &Region| matches!(region, Region::Coherent { .. });
+        let regions = state.regions.iter().filter(|(_, region)| coherent(region));
+        regions.map(|(&bus, region)| (bus, region.len())).collect()
+    }
+
     /// What the device reads at `bus`.
     pub fn device_read(&self, bus: u64, out: &mut [u8]) -> Result<(), BusError> {
-        self.access(bus, out.len(), |memory, i| out[i] = memory[i])
+        self.access(bus, out.len(), |memory| out.copy_from_slice(memory))
     }
 
     /// The device writes at `bus`.
     pub fn device_write(&self, bus: u64, data: &[u8]) -> Result<(), BusError> {
-        self.access(bus, data.len(), |memory, i| memory[i] = data[i])
+        self.access(bus, data.len(), |memory| memory.copy_from_slice(data))
     }
 
-    fn access(
-        &self,
-        bus: u64,
-        len: usize,
-        mut each: impl FnMut(&mut [u8], usize),
-    ) -> Result<(), BusError> {
+    fn access(&self, bus: u64, len: usize, work: impl FnOnce(&mut [u8])) -> Result<(), BusError> {
         let mut state = self.state.lock().unwrap();
         let error = BusError { bus, len };
         let (&start, region) = state.regions.range_mut(..=bus).next_back().ok_or(error)?;
@@ -122,10 +125,7 @@ impl TwoMemories {
             return Err(error);
         }
         match region {
-            Region::Cached(bytes) => {
-                let memory = &mut bytes[offset..offset + len];
-                (0..len).for_each(|i| each(memory, i));
-            }
+            Region::Cached(bytes) => work(&mut bytes[offset..offset + len]),
             Region::Coherent { pointer, .. } => {
                 // Through volatile bytes: the driver may hold no reference to coherent memory.
                 let base = (*pointer + offset) as *mut u8;
@@ -133,7 +133,7 @@ impl TwoMemories {
                     // SAFETY: in bounds (checked), never freed, no references exist.
                     .map(|i| unsafe { base.add(i).read_volatile() })
                     .collect();
-                (0..len).for_each(|i| each(&mut copy, i));
+                work(&mut copy);
                 for (i, byte) in copy.into_iter().enumerate() {
                     // SAFETY: as above.
                     unsafe { base.add(i).write_volatile(byte) };
@@ -179,7 +179,7 @@ unsafe impl Dma for TwoMemories {
     fn to_device(&self, pointer: NonNull<u8>, bus: u64, len: usize, direction: Direction) {
         // SAFETY: the caller owns the range.
         let cpu = unsafe { core::slice::from_raw_parts_mut(pointer.as_ptr(), len) };
-        self.access(bus, len, |device, i| device[i] = cpu[i]).expect("a buffer of this Dma");
+        self.access(bus, len, |device| device.copy_from_slice(cpu)).expect("a buffer of this Dma");
         if direction == Direction::FromDevice {
             cpu.fill(0xdb);
         }
@@ -189,7 +189,8 @@ unsafe impl Dma for TwoMemories {
         if direction == Direction::FromDevice {
             // SAFETY: the caller owns the range.
             let cpu = unsafe { core::slice::from_raw_parts_mut(pointer.as_ptr(), len) };
-            self.access(bus, len, |device, i| cpu[i] = device[i]).expect("a buffer of this Dma");
+            self.access(bus, len, |device| cpu.copy_from_slice(device))
+                .expect("a buffer of this Dma");
         }
     }
 

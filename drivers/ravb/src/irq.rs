@@ -133,7 +133,12 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
 
     /// Asks the PHY and makes the MAC follow.
     pub(crate) fn look_at_link(&mut self) {
-        let state = self.phy.look(&Bus { bar: &self.bar, delay: &*self.delay });
+        let bus = Bus { bar: &self.bar, delay: &*self.delay };
+        if !self.phy.is_found() {
+            // One that came out of its reset late, or went back into it.
+            self.phy.find(&bus, None);
+        }
+        let state = self.phy.look(&bus);
         if state != self.setting.link {
             self.counters.link_changes += 1;
             if self.setting.link.link.up && !state.link.up {

@@ -111,7 +111,10 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
         let address =
             config.mac.or_else(|| init::read_address(&bar)).unwrap_or(config.fallback_mac);
         let bus = Bus { bar: &bar, delay: &*delay };
-        let phy = Phy::find(&bus, variant, config.phy, &delays);
+        let mut phy = Phy::new(variant, delays);
+        if !phy.find(&bus, config.phy) {
+            log::warn!("ravb: no PHY answers");
+        }
         let link = phy.look(&bus);
 
         let (rx, tx) = queues(&dma, variant, config.receive_buffers.clamp(16, 2048))?;

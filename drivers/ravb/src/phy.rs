@@ -75,36 +75,40 @@ pub(crate) struct LinkState {
     pub(crate) pause: bool,
 }
 
-/// The PHY's address, if one was found.
+/// The PHY, if one was found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Phy {
     address: Option<u8>,
     variant: Variant,
+    delays: Delays,
 }
 
 impl Phy {
-    /// Finds the PHY, first where it is said to be, and makes it negotiate what the MAC can do.
-    pub(crate) fn find<R: Registers>(
-        bus: &Bus<'_, R>,
-        variant: Variant,
-        likely: Option<u8>,
-        delays: &Delays,
-    ) -> Phy {
+    /// None yet.
+    pub(crate) fn new(variant: Variant, delays: Delays) -> Phy {
+        Phy { address: None, variant, delays }
+    }
+
+    /// Finds the PHY, first where it is said to be, and makes it negotiate what the MAC can do. False: none
+    /// answers.
+    pub(crate) fn find<R: Registers>(&mut self, bus: &Bus<'_, R>, likely: Option<u8>) -> bool {
         let mut candidates = likely.into_iter().chain(0..32);
         let found = candidates.find_map(|address| {
             let id = (bus.read(address, ID1)?, bus.read(address, ID2)?);
             (id != (0, 0) && id != (0xffff, 0xffff)).then_some((address, id))
         });
-        let Some((address, id)) = found else {
-            log::warn!("ravb: no PHY answers");
-            return Phy { address: None, variant };
-        };
+        let Some((address, id)) = found else { return false };
         log::debug!("ravb: PHY {:04x}:{:04x} at {address}", id.0, id.1);
-        let phy = Phy { address: Some(address), variant };
-        if let Err(timeout) = phy.set_up(bus, address, id, delays) {
+        self.address = Some(address);
+        if let Err(timeout) = self.set_up(bus, address, id) {
             log::warn!("ravb: {timeout:?}");
         }
-        phy
+        true
+    }
+
+    /// One was found.
+    pub(crate) fn is_found(&self) -> bool {
+        self.address.is_some()
     }
 
     fn set_up<R: Registers>(
@@ -112,7 +116,6 @@ impl Phy {
         bus: &Bus<'_, R>,
         address: u8,
         id: (u16, u16),
-        delays: &Delays,
     ) -> Result<(), Timeout> {
         let control = || bus.read(address, BMCR).unwrap_or(0xffff);
         let before = control();
@@ -126,7 +129,7 @@ impl Phy {
             })?;
         }
         if id.0 == MICREL {
-            set_delays(bus, address, id.1 & 0xfff0, delays);
+            set_delays(bus, address, id.1 & 0xfff0, &self.delays);
         }
         let (basic, gigabit) = self.advertisement();
         if bus.read(address, ANAR) != Some(basic) || bus.read(address, CTRL1000) != Some(gigabit) {
@@ -149,17 +152,21 @@ impl Phy {
         (ADVERTISE_SELECTOR | all | ADVERTISE_PAUSE, ADVERTISE_1000_HALF | ADVERTISE_1000_FULL)
     }
 
-    /// The link as it is now.
-    pub(crate) fn look<R: Registers>(&self, bus: &Bus<'_, R>) -> LinkState {
-        self.ask(bus).unwrap_or_default()
+    /// The link as it is now. A PHY that does not answer is not found any more: if it comes back, then with
+    /// its settings gone.
+    pub(crate) fn look<R: Registers>(&mut self, bus: &Bus<'_, R>) -> LinkState {
+        let Some(address) = self.address else { return LinkState::default() };
+        // Latches low: the second read is the present.
+        if bus.read(address, BMSR).is_none() {
+            self.address = None;
+            return LinkState::default();
+        }
+        self.ask(bus, address).unwrap_or_default()
     }
 
     /// `None`: no link, or no answer.
-    fn ask<R: Registers>(&self, bus: &Bus<'_, R>) -> Option<LinkState> {
-        let address = self.address?;
+    fn ask<R: Registers>(&self, bus: &Bus<'_, R>, address: u8) -> Option<LinkState> {
         let read = |register| bus.read(address, register);
-        // Latches low: the second read is the present.
-        read(BMSR)?;
         let status = read(BMSR)?;
         if status == 0xffff || status & BMSR_LINK == 0 {
             return None;
@@ -311,15 +318,15 @@ mod tests {
         let waited = Cell::new(0);
         let delay = |us| waited.set(waited.get() + us);
         let bus = Bus { bar: &bar, delay: &delay };
-        let phy = Phy { address: Some(0), variant: Variant::Gen3 };
+        let phy = Phy::new(Variant::Gen3, Delays::default());
         let late = Timeout { what: "PHY reset", waited_us: RESET_US };
-        assert_eq!(phy.set_up(&bus, 0, (MICREL, KSZ9031), &Delays::default()), Err(late));
+        assert_eq!(phy.set_up(&bus, 0, (MICREL, KSZ9031)), Err(late));
         assert!((500_000..700_000).contains(&waited.get()), "{} us", waited.get());
     }
 
     #[test]
     fn each_mac_advertises_what_it_can() {
-        let of = |variant| Phy { address: None, variant }.advertisement();
+        let of = |variant| Phy::new(variant, Delays::default()).advertisement();
         assert_eq!(of(Variant::Gen3), (0x0101, 0x0200));
         assert_eq!(of(Variant::Gbeth), (0x05e1, 0x0300));
     }

@@ -309,4 +309,4 @@ impl TxRing {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

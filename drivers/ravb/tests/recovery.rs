@@ -379,6 +379,26 @@ fn bring_up_fails_by_name() {
         rig.serve();
         assert!(!rig.driver.link().up);
         assert!(rig.driver.service_at().is_some());
+        rig.heal();
+        rig.until("link", |rig| rig.driver.link().up);
+        rig.works();
+    }
+}
+
+#[test]
+fn a_phy_that_goes_away_is_found_again() {
+    for variant in VARIANTS {
+        let mut rig = Rig::new(variant);
+        rig.faults(|f| f.absent_phy = true);
+        rig.cable(false);
+        rig.cable(true);
+        rig.until("no link", |rig| !rig.driver.link().up);
+        rig.later(Duration::from_secs(3));
+        rig.serve();
+        rig.heal();
+        rig.until("link", |rig| rig.driver.link().up);
+        nothing_is_lost(&mut rig);
+        assert_eq!(rig.counter("resets"), 0, "{variant:?}");
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::ring::tests::{Numbers, ROUNDS};
 use trireme_nic::double::TwoMemories;
 
 /// A queue and the card's side of it.
@@ -260,5 +261,66 @@ fn after_a_restart_the_ring_begins_anew_and_buffers_that_are_out_come_home() {
     for len in 60..70 {
         bench.store(&noise(len));
         assert_eq!(bench.next().unwrap().0, noise(len));
+    }
+}
+
+/// The card writes any word anywhere in the ring, and frames are kept for any time and given back in any order:
+/// every buffer comes home to its place, nothing is read beyond one, and `next` ends.
+#[test]
+fn a_receive_ring_scribbled_over_loses_no_buffer() {
+    for (extended, longest, count) in [(true, 0x804, 6), (false, 0x2004, 9)] {
+        let mut bench = Bench::new(count, extended, longest);
+        let mut numbers = Numbers(u32::from(extended) + 1);
+        let ring = bench.queue.ring.bus_address();
+        let end = bench.count * bench.stride / 4 + 2;
+        let mut kept: Vec<Frame> = Vec::new();
+        for round in 0..ROUNDS / 10 {
+            for _ in 0..numbers.next() % 4 {
+                let slot = numbers.next() % bench.count;
+                let kind = [7, 5, 4, 6, 0xc, numbers.next() % 16][numbers.next() as usize % 6];
+                let len = [60, SLOT as u32, numbers.next() % 4096][numbers.next() as usize % 3];
+                let flags = numbers.next() & if round % 5 == 0 { 0x0fff_f000 } else { 0 };
+                let mut word = kind << 28 | flags | len;
+                let mut at = ring + slot * bench.stride;
+                if numbers.next().is_multiple_of(16) {
+                    (at, word) = (ring + 4 * (numbers.next() % end), numbers.next());
+                }
+                bench.dma.device_write(at.into(), &word.to_le_bytes()).unwrap();
+            }
+            while let Some(frame) = bench.queue.next(&bench.dma, &mut bench.counters) {
+                assert!((MIN_FRAME..=bench.queue.max_pieces * SLOT).contains(&frame.buffer.len()));
+                // All of the window is memory that can be read.
+                assert!(!frame.buffer.to_vec().is_empty());
+                bench.queue.ring.timestamp(numbers.next() as usize % (count + 1));
+                kept.push(frame);
+                assert!(kept.len() <= count + SPARES);
+            }
+            for _ in 0..numbers.next() % 3 {
+                if !kept.is_empty() {
+                    let frame = kept.swap_remove(numbers.next() as usize % kept.len());
+                    let home = Home::unpack(frame.home.pack());
+                    bench.queue.recycle(&bench.dma, frame.buffer, home);
+                }
+            }
+            match numbers.next() % 64 {
+                0 => bench.queue.set_trailer(Trailer::Verdict),
+                1 => bench.queue.set_trailer(Trailer::Sum),
+                2 => bench.queue.set_trailer(Trailer::None),
+                3 => bench.queue.rewind(&bench.dma),
+                _ => {}
+            }
+        }
+        for frame in kept {
+            bench.queue.recycle(&bench.dma, frame.buffer, frame.home);
+        }
+        bench.queue.rewind(&bench.dma);
+        assert!(bench.is_whole());
+        assert_eq!(bench.word(ring + bench.count * bench.stride), 0x9000_0000);
+        bench.queue.set_trailer(Trailer::None);
+        bench.at = 0;
+        for len in 60..90 {
+            bench.store(&noise(len));
+            assert_eq!(bench.next().unwrap().0, noise(len));
+        }
     }
 }

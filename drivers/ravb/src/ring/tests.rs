@@ -183,3 +183,79 @@ fn memory_beyond_32_bits_is_refused() {
     assert!(reachable(0xffff_f000, 0x1001).is_err());
     assert!(reachable(u64::MAX, 2).is_err());
 }
+
+/// Numbers without a pattern, the same each time. [Marsaglia, xorshift32]
+pub(crate) struct Numbers(pub(crate) u32);
+
+impl Numbers {
+    pub(crate) fn next(&mut self) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        self.0
+    }
+}
+
+/// Rounds, fewer where an interpreter runs them.
+pub(crate) const ROUNDS: u32 = if cfg!(miri) { 400 } else { 50_000 };
+
+/// The card writes any word anywhere in the ring, its link included, at any moment: no frame is lost or comes home
+/// twice, and a ring begun anew is the one it was.
+#[test]
+fn a_transmit_ring_scribbled_over_gives_back_every_buffer() {
+    for aligned in [false, true] {
+        let dma = TwoMemories::new(64);
+        let mut numbers = Numbers(7);
+        let mut ring = TxRing::new(&dma, 8, aligned).unwrap();
+        let at = ring.bus_address();
+        let words = ring.memory.len() as u32 / 4;
+        let mut free: Vec<Buffer> = (0..8).map(|_| frame(&dma, 0, 200)).collect();
+        let all: Vec<u64> = free.iter().map(Buffer::bus_address).collect();
+        for _ in 0..ROUNDS {
+            match numbers.next() % 8 {
+                0..3 => {
+                    if let Some(mut buffer) = free.pop() {
+                        let from = (numbers.next() % 5) as usize;
+                        buffer.set_window(from..from + 1 + (numbers.next() % 190) as usize);
+                        ring.provide(&dma, buffer, desc::stamped(numbers.next() as u16));
+                        ring.settle();
+                    }
+                }
+                3 => {
+                    let word = numbers.next();
+                    device_set(&dma, at + 4 * (numbers.next() % words), word);
+                }
+                4 | 5 => {
+                    // As a card does that sends: from the front.
+                    if let Some(first) = ring.frames.front().map(|frame| frame.first) {
+                        device_set(&dma, at + 8 * first as u32, 0xc000_0000);
+                    }
+                }
+                6 => free.extend(ring.take(&dma)),
+                _ if numbers.next().is_multiple_of(8) => {
+                    ring.rewind();
+                    let link = ring.capacity as u32 * 8;
+                    assert_eq!(device_word(&dma, at + link), 0x9000_0000);
+                    assert_eq!(device_word(&dma, at + link + 4), at);
+                    let kind = |slot: u32| device_word(&dma, at + 8 * slot) >> 28;
+                    let used =
+                        (0..ring.capacity as u32).take_while(|&slot| kind(slot) != 3).count();
+                    let wanted: usize = ring.frames.iter().map(|frame| frame.count).sum();
+                    assert_eq!(used, wanted);
+                }
+                _ => {}
+            }
+            assert_eq!(free.len() + ring.len(), 8);
+        }
+        free.extend(std::iter::from_fn(|| ring.drop_oldest(&dma)));
+        let mut home: Vec<u64> = free
+            .iter_mut()
+            .map(|buffer| {
+                buffer.set_window(0..1);
+                buffer.bus_address()
+            })
+            .collect();
+        home.sort_unstable();
+        assert_eq!(home, all);
+    }
+}

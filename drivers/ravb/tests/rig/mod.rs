@@ -44,7 +44,71 @@ impl GuestMemory for Memory {
     }
 }
 
+/// A card that lies: registers that say anything, and writes to any memory it was given, at any moment.
+#[derive(Clone, Debug)]
+pub struct Hostile {
+    state: u64,
+    /// One in so many reads is a lie, and one in so many accesses comes with a write.
+    pub lies: u32,
+    pub scribbles: u32,
+}
+
+impl Hostile {
+    pub fn new(seed: u64, lies: u32, scribbles: u32) -> Hostile {
+        Hostile { state: seed | 1, lies, scribbles }
+    }
+
+    pub fn random(&mut self) -> u32 {
+        // Marsaglia's xorshift64.
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state >> 20) as u32
+    }
+
+    fn strikes(&mut self, one_in: u32) -> bool {
+        one_in != 0 && self.random().is_multiple_of(one_in)
+    }
+
+    fn distort(&mut self, value: u32) -> u32 {
+        let other = self.random();
+        match self.random() % 6 {
+            0 => 0,
+            1 => u32::MAX,
+            2 => value ^ 1 << (other % 32),
+            3 => value & other,
+            4 => value | other,
+            _ => other,
+        }
+    }
+
+    /// What could stand in a descriptor: every type, and lengths at and beyond every limit.
+    pub fn descriptor(&mut self) -> u32 {
+        let lengths = [0, 1, 2, 13, 14, 17, 18, 60, 1514, 2046, 2047, 2048, 2049, 0xfff];
+        let len = match self.random() % 4 {
+            0 => self.random() & 0xfff,
+            _ => lengths[self.random() as usize % lengths.len()],
+        };
+        let flags = if self.random().is_multiple_of(3) { self.random() & 0x0fff_f000 } else { 0 };
+        self.random() << 28 | flags | len
+    }
+
+    fn scribble(&mut self, memory: &TwoMemories) {
+        let regions = memory.coherent();
+        if regions.is_empty() {
+            return;
+        }
+        let (bus, len) = regions[self.random() as usize % regions.len()];
+        for _ in 0..self.random() % 8 {
+            let at = bus + u64::from(self.random()) % len as u64 / 4 * 4;
+            let word = self.descriptor();
+            memory.device_write(at, &word.to_le_bytes()).unwrap();
+        }
+    }
+}
+
 pub struct Card {
+    pub hostile: Option<Hostile>,
     pub model: Model,
     memory: Memory,
     pub now: Duration,
@@ -67,10 +131,16 @@ pub struct Bar(pub Arc<Mutex<Card>>);
 impl Registers for Bar {
     fn read32(&self, offset: usize) -> u32 {
         let mut card = self.0.lock().unwrap();
+        let card = &mut *card;
         card.accesses += 1;
         let mut data = [0; 4];
         card.with(|model, context| model.read(0, offset as u64, &mut data, context));
-        u32::from_le_bytes(data)
+        let value = u32::from_le_bytes(data);
+        let Some(hostile) = &mut card.hostile else { return value };
+        if hostile.strikes(hostile.scribbles) {
+            hostile.scribble(&card.memory.0);
+        }
+        if hostile.strikes(hostile.lies) { hostile.distort(value) } else { value }
     }
     fn write32(&self, offset: usize, value: u32) {
         let mut card = self.0.lock().unwrap();
@@ -101,8 +171,14 @@ pub struct Rig {
 pub fn card(dma: &TwoMemories, variant: Variant, faults: Faults) -> Arc<Mutex<Card>> {
     let model = Model::new(model_of(variant), MAC, faults, 7);
     let memory = Memory(dma.clone());
-    let card = Card { model, memory, now: Duration::ZERO, accesses: 0, writes: Vec::new() };
-    Arc::new(Mutex::new(card))
+    Arc::new(Mutex::new(Card {
+        hostile: None,
+        model,
+        memory,
+        now: Duration::ZERO,
+        accesses: 0,
+        writes: Vec::new(),
+    }))
 }
 
 /// What the machine gives the driver; time passes in the model while the driver waits.
@@ -164,6 +240,10 @@ impl Rig {
 
     pub fn faults(&self, change: impl FnOnce(&mut Faults)) {
         change(self.card.lock().unwrap().model.faults_mut());
+    }
+
+    pub fn hostile(&self, hostile: Option<Hostile>) {
+        self.card.lock().unwrap().hostile = hostile;
     }
 
     pub fn interrupt(&self) -> bool {
