@@ -21,10 +21,10 @@ pub struct BootInformation {
 }
 
 /// No device tree is larger than this.
-#[cfg(target_arch = "aarch64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
 const LARGEST_TREE: usize = 2 << 20;
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
 impl BootInformation {
     /// The device tree.
     pub fn tree(&self) -> Option<dtoolkit::fdt::Fdt<'static>> {

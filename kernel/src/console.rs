@@ -6,7 +6,7 @@
 //! does.
 
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::arch;
 use crate::cell::Kernel;
@@ -24,7 +24,7 @@ struct Input {
 }
 
 static INPUT: Kernel<Input> = Kernel::new(Input { ring: [0; TYPED], head: 0, tail: 0 });
-static LOST: AtomicU64 = AtomicU64::new(0);
+static LOST: AtomicUsize = AtomicUsize::new(0);
 static CLAIMED: AtomicBool = AtomicBool::new(false);
 
 /// The shell has the last line.

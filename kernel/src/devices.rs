@@ -75,19 +75,27 @@ struct Cards {
     ravb: Vec<crate::fdt::ravb::Card>,
     #[cfg(target_arch = "aarch64")]
     generators: Vec<(trireme_ravb::cpg::Kind, core::ops::Range<u64>)>,
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(not(target_arch = "x86_64"))]
     watchdogs: Vec<watchdog::Node>,
 }
 
 impl Cards {
+    /// The registers of an RZ/G2L's clock generator.
+    #[cfg(target_arch = "aarch64")]
+    fn rzg2l(&self) -> Option<&core::ops::Range<u64>> {
+        let rzg2l = |(kind, _): &&(_, _)| *kind == trireme_ravb::cpg::Kind::Rzg2l;
+        self.generators.iter().find(rzg2l).map(|(_, registers)| registers)
+    }
+
+    #[cfg(target_arch = "arm")]
+    fn rzg2l(&self) -> Option<&core::ops::Range<u64>> {
+        None
+    }
+
     fn bring_up(&self) {
-        #[cfg(target_arch = "aarch64")]
-        {
-            use trireme_ravb::cpg::Kind;
-            let rzg2l = self.generators.iter().find(|(kind, _)| *kind == Kind::Rzg2l);
-            for node in self.watchdogs.iter().take(MAX_FIXED) {
-                node.bring_up(rzg2l.map(|(_, registers)| registers));
-            }
+        #[cfg(not(target_arch = "x86_64"))]
+        for node in self.watchdogs.iter().take(MAX_FIXED) {
+            node.bring_up(self.rzg2l());
         }
         #[cfg(target_arch = "aarch64")]
         for card in self.ravb.iter().take(MAX_FIXED) {
@@ -109,27 +117,27 @@ fn described(boot: &BootInformation) -> Described {
     }
     #[cfg(target_arch = "x86_64")]
     let bridge = ();
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(not(target_arch = "x86_64"))]
     let mut bridge = None;
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(not(target_arch = "x86_64"))]
     if let Some(tree) = boot.tree() {
-        use crate::fdt::{self, Sense};
+        use crate::fdt;
         // A walk reads the whole tree, so there is one.
         fdt::walk(tree, &mut |place| {
             if bridge.is_none() {
                 bridge = fdt::pci::host(tree, place);
             }
-            cards.ravb.extend(fdt::ravb::card(place));
-            cards.generators.extend(fdt::ravb::generator(place));
+            #[cfg(target_arch = "aarch64")]
+            {
+                cards.ravb.extend(fdt::ravb::card(place));
+                cards.generators.extend(fdt::ravb::generator(place));
+            }
             cards.watchdogs.extend(watchdog::at_node(place));
             if !place.is("virtio,mmio") || !place.enabled() {
                 return;
             }
             if let (Some(registers), Some(interrupt)) = (place.reg(0), place.interrupt(0)) {
-                let trigger = match interrupt.sense {
-                    Sense::Edge => Trigger::Edge,
-                    Sense::Level => Trigger::Level,
-                };
+                let trigger = interrupt.sense.into();
                 fixed.push((virtio_mmio::Device { registers, line: interrupt.line }, trigger));
             }
         });

@@ -4,7 +4,7 @@
 //! is level-triggered, and ask for the deferred work to be looked at. The work itself is
 //! [`crate::thread::deferred`], outside interrupts, where all of the kernel may be used.
 
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use crate::arch::{self, Trigger};
 use crate::preempt;
@@ -30,8 +30,8 @@ static COUNTS: [AtomicU32; arch::LINES] = [const { AtomicU32::new(0) }; arch::LI
 /// Sources with an interrupt not yet looked at.
 static PENDING: AtomicU32 = AtomicU32::new(0);
 /// Level-triggered lines masked until their source's work is done, a bit each.
-static MASKED: [AtomicU64; arch::LINES.div_ceil(64)] =
-    [const { AtomicU64::new(0) }; arch::LINES.div_ceil(64)];
+static MASKED: [AtomicU32; arch::LINES.div_ceil(32)] =
+    [const { AtomicU32::new(0) }; arch::LINES.div_ceil(32)];
 /// Interrupts on lines nobody attached.
 static STRAY: AtomicU32 = AtomicU32::new(0);
 
@@ -41,7 +41,10 @@ static STRAY: AtomicU32 = AtomicU32::new(0);
 /// If there is no such line: the number comes from [`arch::msi_allocate`] or has been checked by
 /// whoever read it from a table.
 pub fn attach(line: u32, trigger: Trigger, source: Source) {
-    let level = if trigger == Trigger::Edge { 0 } else { LEVEL };
+    let level = match trigger {
+        Trigger::Edge | Trigger::FallingEdge => 0,
+        Trigger::Level | Trigger::LevelLow => LEVEL,
+    };
     LINES[line as usize].store(source as u8 | level, Ordering::Relaxed);
     arch::irq_enable(line, trigger);
 }
@@ -73,7 +76,7 @@ pub fn dispatch(line: u32) {
     }
     if entry & LEVEL != 0 {
         arch::irq_mask(line);
-        MASKED[line as usize / 64].fetch_or(1 << (line % 64), Ordering::Relaxed);
+        MASKED[line as usize / 32].fetch_or(1 << (line % 32), Ordering::Relaxed);
     }
     raise(entry & !LEVEL);
 }
@@ -120,7 +123,7 @@ pub fn unmask(source: Source) {
         while lines != 0 {
             let bit = lines.trailing_zeros();
             lines &= lines - 1;
-            let line = index as u32 * 64 + bit;
+            let line = index as u32 * 32 + bit;
             if LINES[line as usize].load(Ordering::Relaxed) & !LEVEL == source as u8 {
                 word.fetch_and(!(1 << bit), Ordering::Relaxed);
                 arch::irq_unmask(line);

@@ -60,7 +60,7 @@ mod descriptor;
 mod devices;
 #[cfg(target_os = "hermit")]
 mod entropy;
-#[cfg(any(all(target_os = "hermit", target_arch = "aarch64"), test))]
+#[cfg(any(all(target_os = "hermit", any(target_arch = "aarch64", target_arch = "arm")), test))]
 mod fdt;
 #[cfg(target_os = "hermit")]
 mod files;

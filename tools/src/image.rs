@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::app::{App, KERNEL};
 use crate::arch::Arch;
+use crate::setup::{self, Need};
 use crate::{archive, elf, workspace};
 
 /// The profile images are built with, given on the command line so that it holds for applications outside this
@@ -35,7 +36,7 @@ pub struct Image {
     pub arch: Arch,
     /// The linked program with symbols and line tables.
     pub elf: PathBuf,
-    /// The file a machine boots: a stripped ELF with a PVH note on x86_64, a Linux `Image` on aarch64.
+    /// The file a machine boots: a stripped ELF with a PVH note on x86_64, a Linux `Image` on aarch64, a zImage on ARMv4.
     pub boot: PathBuf,
 }
 
@@ -47,10 +48,32 @@ pub fn build(app: &App, arch: Arch, files: Option<&Path>) -> Result<Image> {
     let content = match arch {
         Arch::X86_64 => elf::stripped(&bytes)?,
         Arch::Aarch64 => elf::arm64_image(&bytes)?,
+        Arch::Armv4 => elf::zimage(&bytes)?,
     };
     let boot = boot_file(app, arch)?;
     write_if_changed(&boot, &content)?;
+    if arch == Arch::Armv4 {
+        write_if_changed(&boot.with_file_name(TREE), &versatile_tree()?)?;
+    }
     Ok(Image { arch, elf, boot })
+}
+
+/// The device tree of QEMU's `versatilepb`, compiled: it lies beside every image for ARMv4.
+pub const TREE: &str = "versatilepb.dtb";
+
+fn versatile_tree() -> Result<Vec<u8>> {
+    setup::ensure(&[Need::Trees])?;
+    let mut dtc = Command::new("dtc");
+    dtc.args(["-q", "-I", "dts", "-O", "dtb"]);
+    let source = workspace::root().join("targets/versatilepb.dts");
+    let output = dtc.arg(source).output().context("cannot start dtc")?;
+    ensure!(
+        output.status.success(),
+        "dtc: {}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(output.stdout)
 }
 
 /// The image of the last `build`, without asking cargo whether it is still what the source says.
@@ -67,6 +90,7 @@ fn boot_file(app: &App, arch: Arch) -> Result<PathBuf> {
     let extension = match arch {
         Arch::X86_64 => "elf",
         Arch::Aarch64 => "Image",
+        Arch::Armv4 => "zImage",
     };
     Ok(output_folder(app)?.join(format!("{}-{}.{extension}", app.binary, arch.name())))
 }

@@ -3,6 +3,7 @@
 pub mod app;
 pub mod arch;
 pub mod archive;
+mod armv4;
 pub mod bench;
 pub mod board;
 pub mod console;

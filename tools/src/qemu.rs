@@ -8,6 +8,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail};
 
 use crate::arch::Arch;
+use crate::image;
 use crate::model::{self, Model};
 use crate::net::Forward;
 use crate::setup;
@@ -96,7 +97,7 @@ impl Machine {
         Machine {
             arch,
             machine: None,
-            cpu: "max".to_owned(),
+            cpu: arch.default_cpu().to_owned(),
             memory: 128,
             nic: Nic::Virtio,
             nic_properties: Vec::new(),
@@ -175,7 +176,14 @@ impl Machine {
         match self.arch {
             Arch::X86_64 => add(&["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]),
             Arch::Aarch64 => add(&["-semihosting-config", "enable=on,target=native"]),
+            // The machine has a sound card, and no device tree of its own.
+            Arch::Armv4 => {
+                add(&["-semihosting-config", "enable=on,target=native", "-audio", "none"]);
+                let tree = self.kernel.with_file_name(image::TREE);
+                arguments.extend(["-dtb".into(), tree.into_os_string()]);
+            }
         }
+        let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
         if let Some(device) = self.device() {
             // QEMU's default for the memory-mapped transport is the one before virtio 1.0.
             if device.starts_with("virtio-net-device") {
@@ -309,6 +317,14 @@ mod tests {
         let line = line(&machine);
         assert!(line.contains("-bios /u-boot.bin") && line.contains("file=/sd.img"), "{line}");
         assert!(!line.contains("-no-reboot") && !line.contains("-kernel"), "{line}");
+    }
+
+    #[test]
+    fn versatile_board_is_given_its_tree() {
+        let machine = Machine::new(Arch::Armv4, Path::new("/i/echo-armv4.zImage"));
+        let line = line(&machine);
+        assert!(line.contains("-machine versatilepb -cpu sa1110"), "{line}");
+        assert!(line.contains("-dtb /i/versatilepb.dtb"), "{line}");
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! | `protect(Range, Protection)` | changes a page range of mapped memory; splits blocks, flushes the TLB; takes page tables from [`crate::memory::page`] |
 //! | `map_device(physical, len)` | uncached mapping of device registers |
 //! | `clean_cache`, `invalidate_cache`, `CACHE_LINE` | for [`crate::memory::dma`] |
-//! | `irq_enable(line, Trigger)`, `irq_mask`, `irq_unmask` | x86_64: an IOAPIC input (GSI); aarch64: a GIC INTID |
+//! | `irq_enable(line, Trigger)`, `irq_mask`, `irq_unmask` | x86_64: an IOAPIC input (GSI); aarch64: a GIC INTID; ARMv4: an input of its one controller |
 //! | `msi_allocate() -> Option<Msi>` | a line of its own plus the address and data a device writes to raise it |
 //! | `console_write(&[u8])`, `console_read() -> Option<u8>` | the serial port, polled; works from the first Rust instruction on |
 //! | `console_interrupt() -> Option<(u32, Trigger)>` | lets the port interrupt on input; the line, which the caller enables |
@@ -38,25 +38,51 @@ use core::fmt;
 
 #[cfg(all(target_os = "hermit", target_arch = "aarch64"))]
 mod aarch64;
+#[cfg(all(target_os = "hermit", target_arch = "arm"))]
+mod armv4;
 #[cfg(all(target_os = "hermit", target_arch = "x86_64"))]
 mod x86_64;
 
 #[cfg(all(target_os = "hermit", target_arch = "aarch64"))]
 pub use aarch64::*;
+#[cfg(all(target_os = "hermit", target_arch = "arm"))]
+pub use armv4::*;
 #[cfg(all(target_os = "hermit", target_arch = "x86_64"))]
 pub use x86_64::*;
+
+/// In place of the machine, for tests.
+#[cfg(not(target_os = "hermit"))]
+mod host {
+    pub(super) mod mmio;
+    pub(super) mod mmu;
+}
 
 /// What of aarch64 touches no machine, or a model in place of it, for its tests.
 #[cfg(not(target_os = "hermit"))]
 mod aarch64 {
+    use super::host::{mmio, mmu};
+
     mod gic;
-    #[path = "host/mmio.rs"]
-    mod mmio;
-    #[path = "host/mmu.rs"]
-    mod mmu;
     mod paging;
     mod relocate;
+    #[path = "../arm/scif.rs"]
     mod scif;
+}
+
+/// What of ARMv4 touches no machine, or a model in place of it, for its tests.
+#[cfg(not(target_os = "hermit"))]
+mod armv4 {
+    use super::host::{mmio, mmu};
+
+    mod interrupts;
+    mod paging;
+    mod timer;
+
+    fn interrupts_disable() -> bool {
+        false
+    }
+
+    fn interrupts_restore(_: bool) {}
 }
 
 /// What of x86_64 touches no machine, for its tests.
@@ -73,8 +99,14 @@ pub enum Trigger {
     /// Active until the device is satisfied: masked by [`crate::interrupt`] until its work is done.
     Level,
     /// Level, active low (PCI INTx on real x86 boards).
-    #[cfg_attr(target_arch = "aarch64", allow(dead_code, reason = "GIC lines are active high"))]
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "lines are active high"))]
     LevelLow,
+    /// Edge, from high to low (Gemini's timer).
+    #[cfg_attr(
+        not(target_arch = "arm"),
+        allow(dead_code, reason = "others tell by the rising edge")
+    )]
+    FallingEdge,
 }
 
 /// What a page range may be used for.

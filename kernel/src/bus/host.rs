@@ -6,8 +6,8 @@ use super::pci::{self, Address, Configuration, Function};
 use crate::arch::Trigger;
 use crate::memory::KernelDma;
 
-#[cfg(target_arch = "aarch64")]
-#[path = "host_ecam.rs"]
+#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
+#[path = "host_tree.rs"]
 mod machine;
 #[cfg(target_arch = "x86_64")]
 #[path = "host_ports.rs"]

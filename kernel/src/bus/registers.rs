@@ -55,6 +55,9 @@ macro_rules! write {
                     in(reg) at, options(nostack, preserves_flags));
             }
         }
+        // A store to registers waits for nothing, earlier ones to memory may be in the write buffer still.
+        #[cfg(target_arch = "arm")]
+        core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
         #[cfg(not(target_arch = "aarch64"))]
         // SAFETY: in the block and aligned, `at` checked that; mapped as registers (invariant).
         // Stores are not reordered with stores on x86.

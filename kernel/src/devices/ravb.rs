@@ -77,8 +77,6 @@ pub(super) fn at_node(
     generators: &[(trireme_ravb::cpg::Kind, core::ops::Range<u64>)],
     fallback_mac: [u8; 6],
 ) {
-    use crate::arch::Trigger;
-    use crate::fdt::Sense;
     let place = card.registers.start;
     let name = card.variant.name();
     if card.lines.iter().any(|line| !interrupt::is_valid(line.line)) {
@@ -101,11 +99,7 @@ pub(super) fn at_node(
     let dma = KernelDma::new(card.dma_coherent);
     if let Some(ravb) = bring_up(registers, dma, config, format_args!("ravb {place:#x}")) {
         for line in &card.lines {
-            let trigger = match line.sense {
-                Sense::Edge => Trigger::Edge,
-                Sense::Level => Trigger::Level,
-            };
-            interrupt::attach(line.line, trigger, Source::Network);
+            interrupt::attach(line.line, line.sense.into(), Source::Network);
         }
         net::add_card(Box::new(ravb));
     }

@@ -116,6 +116,15 @@ pub(crate) fn read(tree: Fdt<'_>) -> Machine<'_> {
 }
 
 impl<'a> Machine<'a> {
+    /// The initial RAM disk, which the loader put into memory.
+    #[cfg(target_os = "hermit")]
+    pub(crate) fn initrd_bytes(&self) -> Option<&'static [u8]> {
+        let range = self.initrd.as_ref()?;
+        let (start, len) = (range.start as *const u8, (range.end - range.start) as usize);
+        // SAFETY: the loader put it there, it is kept from the heap, and nobody writes it.
+        Some(unsafe { core::slice::from_raw_parts(start, len) })
+    }
+
     fn reserve(&mut self, start: u64, size: u64) {
         let end = start.saturating_add(size);
         if size != 0 && self.reserved.try_push(start..end).is_err() {

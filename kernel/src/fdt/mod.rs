@@ -7,11 +7,14 @@
 //! made sense of is left out. Depth, counts and lengths are bounded.
 //!
 //! Sources: [DT] Devicetree Specification 0.4; [GIC] Linux `Documentation/devicetree/bindings/
-//! interrupt-controller/arm,gic.yaml`; [PCI] "PCI Bus Binding to IEEE 1275", revision 2.1.
+//! interrupt-controller/arm,gic.yaml`, [VIC] `arm,vic.yaml`, [FTINTC010] `faraday,ftintc010.yaml`; [PCI] "PCI Bus Binding to IEEE 1275", revision 2.1.
 
+#[cfg(any(target_arch = "arm", test))]
+pub(crate) mod armv4;
 mod check;
 pub(crate) mod machine;
 pub(crate) mod pci;
+#[cfg(any(target_arch = "aarch64", test))]
 pub(crate) mod ravb;
 
 use core::ops::Range;
@@ -27,14 +30,28 @@ const MAX_DEPTH: usize = 12;
 pub(crate) enum Sense {
     /// Rising edge.
     Edge,
+    /// Falling edge. A GIC has none: where a tree says so, the chip inverts the line.
+    FallingEdge,
     /// High level.
     Level,
 }
 
-/// An interrupt of a GIC, as the tree names it.
+impl From<Sense> for crate::arch::Trigger {
+    fn from(sense: Sense) -> crate::arch::Trigger {
+        match sense {
+            Sense::Edge => crate::arch::Trigger::Edge,
+            // A GIC tells by the rising edge of what the chip makes of it.
+            Sense::FallingEdge if cfg!(target_arch = "aarch64") => crate::arch::Trigger::Edge,
+            Sense::FallingEdge => crate::arch::Trigger::FallingEdge,
+            Sense::Level => crate::arch::Trigger::Level,
+        }
+    }
+}
+
+/// An interrupt of the machine's controller, as the tree names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interrupt {
-    /// INTID: 16..32 for the private ones, from 32 for the shared ones.
+    /// GIC: the INTID, 16..32 for the private ones, from 32 for the shared ones. Others: the input.
     pub line: u32,
     /// Edge or level.
     pub sense: Sense,
@@ -58,6 +75,8 @@ pub(crate) struct Place<'a, 'p> {
     ranges: Option<&'a [u8]>,
     /// `#address-cells` and `#size-cells`, for its children.
     cells: (usize, usize),
+    /// Cells of an interrupt specifier.
+    specifier: usize,
     enabled: bool,
     dma_coherent: bool,
 }
@@ -85,7 +104,7 @@ pub(crate) unsafe fn open(address: *const u8, limit: usize) -> Option<Fdt<'stati
 
 /// Calls `visit` for each node, parents before children.
 pub(crate) fn walk<'a>(tree: Fdt<'a>, visit: &mut dyn FnMut(&Place<'a, '_>)) {
-    descend(&Place::new(tree.root(), None), visit);
+    descend(&Place::root(tree), visit);
 }
 
 fn descend<'a>(place: &Place<'a, '_>, visit: &mut dyn FnMut(&Place<'a, '_>)) {
@@ -112,7 +131,7 @@ pub(crate) fn find<'a, R>(
         let alias = path.split('/').next().unwrap_or(path);
         text(&tree.root().child("aliases")?, alias)?
     };
-    follow(&Place::new(tree.root(), None), full, use_place)
+    follow(&Place::root(tree), full, use_place)
 }
 
 fn follow<'a, R>(
@@ -167,7 +186,32 @@ pub(crate) fn number_at(bytes: &[u8], index: usize, count: usize) -> Option<u64>
     Some(number)
 }
 
+/// Cells of the machine's interrupt specifiers: the root names the controller, which says how many it has. With
+/// several controllers that is the one that counts; what hangs on another, a GPIO block say, is not looked at.
+fn specifier_cells(tree: Fdt<'_>) -> usize {
+    // A GIC, always, and it takes as long to find as all the rest.
+    if cfg!(target_arch = "aarch64") {
+        return GIC_CELLS;
+    }
+    let find = |phandle| find_cells(tree.root(), phandle, 0);
+    cell(&tree.root(), "interrupt-parent").and_then(find).unwrap_or(GIC_CELLS)
+}
+
+fn find_cells(node: FdtNode<'_>, phandle: u32, depth: usize) -> Option<usize> {
+    if cell(&node, "phandle") == Some(phandle) {
+        return cell(&node, "#interrupt-cells").map(|cells| cells as usize);
+    }
+    if depth + 1 == MAX_DEPTH {
+        return None;
+    }
+    node.children().find_map(|child| find_cells(child, phandle, depth + 1))
+}
+
 impl<'a, 'p> Place<'a, 'p> {
+    fn root(tree: Fdt<'a>) -> Place<'a, 'p> {
+        Place { specifier: specifier_cells(tree), ..Place::new(tree.root(), None) }
+    }
+
     fn new(node: FdtNode<'a>, parent: Option<&'p Place<'a, 'p>>) -> Place<'a, 'p> {
         let mut place = Place {
             node,
@@ -179,6 +223,7 @@ impl<'a, 'p> Place<'a, 'p> {
             interrupts: &[],
             ranges: None,
             cells: (2, 1), // [DT 2.3.5]
+            specifier: parent.map_or(GIC_CELLS, |parent| parent.specifier),
             enabled: true,
             dma_coherent: parent.is_some_and(|parent| parent.dma_coherent),
         };
@@ -269,15 +314,13 @@ impl<'a, 'p> Place<'a, 'p> {
         outer.translate(address)
     }
 
-    /// The interrupt at `index` of `interrupts`, if the node's parent controller is a GIC (three
-    /// cells): others are not known here.
+    /// The interrupt at `index` of `interrupts`, if the node's controller is the machine's.
     pub(crate) fn interrupt(&self, index: usize) -> Option<Interrupt> {
-        // One entry's length is the controller's to say; for the GIC it is three cells. A node with
-        // a number of cells that three does not divide belongs to some other controller.
-        if !self.interrupts.len().is_multiple_of(12) {
+        // A node with a number of cells that the machine's controller's does not divide belongs to some other.
+        if self.specifier == 0 || !self.interrupts.len().is_multiple_of(4 * self.specifier) {
             return None;
         }
-        interrupt_at(self.interrupts, index * 3)
+        interrupt_at(self.interrupts, index.checked_mul(self.specifier)?, self.specifier)
     }
 
     /// Whether the device's DMA is coherent with the CPU's caches: the property is the device's own
@@ -287,8 +330,30 @@ impl<'a, 'p> Place<'a, 'p> {
     }
 }
 
-/// Decodes the three cells of a GIC interrupt specifier. [GIC]
-pub(crate) fn interrupt_at(cells: &[u8], index: usize) -> Option<Interrupt> {
+const GIC_CELLS: usize = 3;
+/// Inputs of a controller that is no GIC.
+const INPUTS: u32 = 32;
+
+/// Decodes an interrupt specifier of so many cells: three are a GIC's; one is a VIC's input, of level type; two are an
+/// input and its flags, as an FTINTC010 has them. [GIC] [VIC] [FTINTC010]
+pub(crate) fn interrupt_at(cells: &[u8], index: usize, count: usize) -> Option<Interrupt> {
+    let flags = match count {
+        GIC_CELLS => return gic_interrupt_at(cells, index),
+        2 => cell_at(cells, index + 1)?,
+        1 => 0,
+        _ => return None,
+    };
+    let line = cell_at(cells, index)?;
+    let sense = match flags & 0xf {
+        1 => Sense::Edge,
+        2 => Sense::FallingEdge,
+        // Active low is not told apart: none of the boards has such a line.
+        _ => Sense::Level,
+    };
+    (line < INPUTS).then_some(Interrupt { line, sense })
+}
+
+fn gic_interrupt_at(cells: &[u8], index: usize) -> Option<Interrupt> {
     let number = cell_at(cells, index + 1)?;
     let line = match cell_at(cells, index)? {
         0 if number < 988 => number + 32,

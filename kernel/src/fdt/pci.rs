@@ -1,4 +1,6 @@
 //! PCI host bridges with a memory-mapped configuration space, as a tree describes them.
+//!
+//! [VERSATILE] Linux `Documentation/devicetree/bindings/pci/versatile.yaml`.
 
 use core::ops::Range;
 
@@ -29,13 +31,17 @@ pub(crate) struct Window {
     pub cpu: Range<u64>,
 }
 
-/// A host bridge with an ECAM.
+/// A host bridge.
 #[derive(Clone)]
 pub(crate) struct Host<'a> {
     node: FdtNode<'a>,
     tree: Fdt<'a>,
     /// The configuration space, for the CPU.
-    pub ecam: Range<u64>,
+    pub configuration: Range<u64>,
+    /// A bus has this many bytes of it, as a power of two: 20 in an ECAM, 16 in the older layout of 256 bytes a function.
+    pub bus_shift: u8,
+    /// Registers that say which memory of the bus the windows show.
+    pub windows_at: Option<Range<u64>>,
     /// The bus numbers behind it.
     pub buses: Range<u16>,
     /// Its windows.
@@ -44,20 +50,35 @@ pub(crate) struct Host<'a> {
     pub dma_coherent: bool,
 }
 
-/// The node at `place`, if it is an enabled ECAM host bridge. Not a search: whoever walks the tree asks.
+/// The node at `place`, if it is an enabled host bridge. Not a search: whoever walks the tree asks.
 pub(crate) fn host<'a>(tree: Fdt<'a>, place: &Place<'a, '_>) -> Option<Host<'a>> {
-    (place.is("pci-host-ecam-generic") && place.enabled()).then(|| read(tree, place))?
+    if !place.enabled() {
+        None
+    } else if place.is("pci-host-ecam-generic") {
+        read(tree, place, (place.reg(0)?, 20), None)
+    } else if place.is("arm,versatile-pci") {
+        // Control registers, the bridge's own configuration space, everybody's. [VERSATILE]
+        read(tree, place, (place.reg(2)?, 16), place.reg(0))
+    } else {
+        None
+    }
 }
 
-fn read<'a>(tree: Fdt<'a>, place: &Place<'a, '_>) -> Option<Host<'a>> {
-    let ecam = place.reg(0)?;
+fn read<'a>(
+    tree: Fdt<'a>,
+    place: &Place<'a, '_>,
+    (configuration, bus_shift): (Range<u64>, u8),
+    windows_at: Option<Range<u64>>,
+) -> Option<Host<'a>> {
     let range = value(&place.node, "bus-range").unwrap_or_default();
     let last = u16::try_from(cell_at(range, 1).unwrap_or(255)).ok()?.min(255);
     let first = u16::try_from(cell_at(range, 0).unwrap_or(0)).ok()?;
     let mut host = Host {
         node: place.node,
         tree,
-        ecam,
+        configuration,
+        bus_shift,
+        windows_at,
         buses: first..last + 1,
         windows: ArrayVec::new(),
         dma_coherent: place.dma_coherent(),
@@ -119,8 +140,8 @@ impl Host<'_> {
             }
             let (_, addresses, interrupts) = known?;
             let entry = [cell_at(map, at)? & mask[0], cell_at(map, at + 3)? & mask[1]];
-            if entry == wanted && interrupts == 3 {
-                return interrupt_at(map, at + 5 + addresses);
+            if entry == wanted {
+                return interrupt_at(map, at + 5 + addresses, interrupts);
             }
             at += 5 + addresses + interrupts;
         }

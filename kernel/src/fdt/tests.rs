@@ -1,12 +1,13 @@
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use dtoolkit::fdt::Fdt;
 use proptest::prelude::*;
 
 use super::machine::{Conduit, Machine, UartKind, read, usable};
-use super::{Interrupt, Place, Sense, find, open, pci, ravb, walk};
+use super::{Interrupt, Place, Sense, armv4, find, open, pci, ravb, walk};
 use trireme_ravb::{Delays, Variant, cpg};
 
 /// As QEMU 11.1 makes them for `-M virt -cpu cortex-a57` (`dumpdtb`, padding removed).
@@ -100,9 +101,15 @@ fn board_with_a_bus() {
     .unwrap();
 }
 
+static VERSATILE: LazyLock<Vec<u8>> = LazyLock::new(|| dtc(&in_targets("versatilepb.dts")));
+
 /// A tree of ours, compiled.
 fn of_board(name: &str) -> Vec<u8> {
-    dtc(Path::new(&format!("{}/../targets/boards/{name}.dts", env!("CARGO_MANIFEST_DIR"))))
+    dtc(&in_targets(&format!("boards/{name}.dts")))
+}
+
+fn in_targets(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../targets").join(name)
 }
 
 /// A source, compiled with symbols, as `run.sh image` and distributions do.
@@ -239,6 +246,83 @@ fn rzg2l_smarc_is_understood() {
     .unwrap();
 }
 
+/// Addresses and lines as in QEMU's hw/arm/versatilepb.c.
+#[test]
+fn versatilepb_is_understood() {
+    with(&VERSATILE, |tree| {
+        let machine = read(tree);
+        assert_eq!(machine.rtc, Some(range(0x101e_8000, 0x1000)));
+        let uart = machine.console.unwrap();
+        assert_eq!((uart.kind, uart.registers.start), (UartKind::Pl011, 0x101f_1000));
+        assert_eq!(uart.interrupt, Some(Interrupt { line: 12, sense: Sense::Level }));
+        let soc = armv4::read(tree);
+        let controller = soc.controller.unwrap();
+        assert_eq!(controller.kind, armv4::ControllerKind::Vic);
+        assert_eq!(controller.registers, range(0x1014_0000, 0x1000));
+        assert_eq!(controller.second, Some(range(0x1000_3000, 0x1000)));
+        let timer = soc.timer.unwrap();
+        assert_eq!((timer.kind, timer.registers.start), (armv4::TimerKind::Sp804, 0x101e_2000));
+        assert_eq!(timer.interrupt, Interrupt { line: 4, sense: Sense::Level });
+        assert_eq!(timer.rate, armv4::Rate::Hertz(1_000_000));
+        let system = soc.system.unwrap();
+        assert_eq!(
+            (system.kind, system.registers.start),
+            (armv4::SystemKind::Versatile, 0x1000_0000)
+        );
+
+        let host = bridge(tree).unwrap();
+        assert_eq!((host.configuration.start, host.bus_shift), (0x4200_0000, 16));
+        assert_eq!(host.windows_at, Some(range(0x1000_1000, 0x1000)));
+        // Rows of QEMU's table: slots B (30) and A (31), pins A to D. [hw/pci-host/versatile.c]
+        for (device, lines) in
+            [(30, [27, 28, 29, 30]), (31, [28, 29, 30, 27]), (29, [30, 27, 28, 29])]
+        {
+            for (pin, line) in (1..).zip(lines) {
+                let interrupt = host.interrupt(0, device, 0, pin);
+                assert_eq!(
+                    interrupt,
+                    Some(Interrupt { line, sense: Sense::Level }),
+                    "{device} {pin}"
+                );
+            }
+        }
+    })
+    .unwrap();
+}
+
+/// docs/hardware/gemini.md 1.5 to 1.9.
+#[test]
+fn gemini_boards_are_understood() {
+    for name in ["dir-685", "nas4220b"] {
+        with(&of_board(name), |tree| {
+            let machine = read(tree);
+            assert_eq!(machine.memory.as_slice(), [range(0, 128 << 20)]);
+            let uart = machine.console.unwrap();
+            assert_eq!((uart.kind, uart.registers.start), (UartKind::Ns16550, 0x4200_0000));
+            assert_eq!(uart.shift, 2);
+            assert_eq!(uart.interrupt, Some(Interrupt { line: 18, sense: Sense::Level }));
+            let soc = armv4::read(tree);
+            let controller = soc.controller.unwrap();
+            assert_eq!(controller.kind, armv4::ControllerKind::Ftintc010);
+            assert_eq!(controller.registers, range(0x4800_0000, 0x1000));
+            assert_eq!(controller.second, None);
+            let timer = soc.timer.unwrap();
+            assert_eq!(
+                (timer.kind, timer.registers.start),
+                (armv4::TimerKind::Fttmr010, 0x4300_0000)
+            );
+            assert_eq!(timer.interrupt, Interrupt { line: 14, sense: Sense::FallingEdge });
+            assert_eq!(timer.rate, armv4::Rate::Gemini(range(0x4000_0000, 0x1000)));
+            let system = soc.system.unwrap();
+            assert_eq!(
+                (system.kind, system.registers.start),
+                (armv4::SystemKind::Gemini, 0x4000_0000)
+            );
+        })
+        .unwrap();
+    }
+}
+
 #[test]
 fn address_outside_every_range_is_none() {
     with(BOARD, |tree| {
@@ -339,7 +423,7 @@ fn virtio_mmio_nodes_have_registers_and_edges() {
 fn pci_host_and_its_interrupts() {
     with(VIRT_V2, |tree| {
         let host = bridge(tree).unwrap();
-        assert_eq!(host.ecam, range(0x40_1000_0000, 256 << 20));
+        assert_eq!(host.configuration, range(0x40_1000_0000, 256 << 20));
         assert_eq!(host.buses, 0..256);
         let windows: Vec<_> =
             host.windows.iter().map(|w| (w.space, w.bus, w.cpu.clone())).collect();
@@ -387,6 +471,7 @@ fn not_a_tree() {
 fn ask_everything(tree: Fdt<'_>) {
     let Machine { memory, reserved, .. } = read(tree);
     usable::<16>(&memory, &reserved, 4096);
+    armv4::read(tree);
     walk(tree, &mut |place| {
         for index in 0..8 {
             place.reg(index);
@@ -416,10 +501,10 @@ proptest! {
 
     #[test]
     fn damaged_trees_do_no_harm(
-        which in 0..4usize,
+        which in 0..5usize,
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..24),
     ) {
-        let mut blob = [VIRT_V2, VIRT_V3, BOARD, RAVB][which].to_vec();
+        let mut blob = [VIRT_V2, VIRT_V3, BOARD, RAVB, &VERSATILE][which].to_vec();
         let len = blob.len();
         for (at, value) in damage {
             // The header's length is kept: it is checked by itself above.
@@ -430,10 +515,10 @@ proptest! {
 
     #[test]
     fn damaged_cells_do_no_harm(
-        which in 0..4usize,
+        which in 0..5usize,
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u32>()), 1..8),
     ) {
-        let mut blob = [VIRT_V2, VIRT_V3, BOARD, RAVB][which].to_vec();
+        let mut blob = [VIRT_V2, VIRT_V3, BOARD, RAVB, &VERSATILE][which].to_vec();
         let len = blob.len();
         for (at, value) in damage {
             let at = 8 + 4 * at.index((len - 8) / 4);

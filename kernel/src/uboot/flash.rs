@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use super::cfi::{Bus, Flash, FlashError};
 use super::environment::{Environment, EnvironmentError};
@@ -15,13 +15,13 @@ use crate::bus::registers::MappedRegisters;
 use crate::{preempt, thread, time};
 
 /// First and last byte of the environment, and the first byte of the flash it is in; all zero: none.
-static START: AtomicU64 = AtomicU64::new(0);
-static END: AtomicU64 = AtomicU64::new(0);
-static BANK: AtomicU64 = AtomicU64::new(0);
+static START: AtomicUsize = AtomicUsize::new(0);
+static END: AtomicUsize = AtomicUsize::new(0);
+static BANK: AtomicUsize = AtomicUsize::new(0);
 /// One at a time.
 static IN_USE: AtomicBool = AtomicBool::new(false);
 /// `uboot.good=`, seconds.
-static TRIAL: AtomicU64 = AtomicU64::new(0);
+static TRIAL: AtomicU32 = AtomicU32::new(0);
 
 /// Why the environment cannot be read or changed.
 #[derive(Clone, Copy, Debug)]
@@ -75,11 +75,11 @@ pub fn initialize(boot: &BootInformation, arguments: &Arguments<'_>) {
         log::warn!("uboot.env={text}: the device tree has no flash of 32 bits there");
         return;
     };
-    BANK.store(bank.start, Ordering::Relaxed);
-    START.store(place.start, Ordering::Relaxed);
-    END.store(place.end, Ordering::Relaxed);
+    BANK.store(bank.start as usize, Ordering::Relaxed);
+    START.store(place.start as usize, Ordering::Relaxed);
+    END.store(place.end as usize, Ordering::Relaxed);
     if let Some(seconds) = arguments.uboot_good {
-        TRIAL.store(seconds.into(), Ordering::Relaxed);
+        TRIAL.store(seconds, Ordering::Relaxed);
         if thread::spawn(trial, 0, thread::NORMAL, 0).is_none() {
             log::error!("no memory to end the trial of this image");
         }
@@ -87,7 +87,7 @@ pub fn initialize(boot: &BootInformation, arguments: &Arguments<'_>) {
 }
 
 /// The flash around `place`, by the device tree.
-#[cfg(target_arch = "aarch64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
 fn bank(boot: &BootInformation, place: &Range<u64>) -> Option<Range<u64>> {
     use crate::fdt;
     let mut found = None;
@@ -107,7 +107,7 @@ fn bank(_: &BootInformation, _: &Range<u64>) -> Option<Range<u64>> {
     None
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
 fn inside(place: &Range<u64>, bank: &Range<u64>) -> bool {
     bank.start <= place.start && place.end <= bank.end
 }
@@ -115,7 +115,7 @@ fn inside(place: &Range<u64>, bank: &Range<u64>) -> bool {
 /// Marks the image good when the program has run for so long.
 extern "C" fn trial(_: usize) {
     let seconds = TRIAL.load(Ordering::Relaxed);
-    let due = time::monotonic_ns().saturating_add(seconds.saturating_mul(1_000_000_000));
+    let due = time::monotonic_ns().saturating_add(u64::from(seconds) * 1_000_000_000);
     while time::monotonic_ns() < due {
         let _guard = preempt::disable();
         thread::block(Some(due));
@@ -201,9 +201,9 @@ fn exclusively<R>(
         return Err(Error::InUse);
     }
     // From the flash's beginning, where it takes commands, to the environment's end.
-    let result = MappedRegisters::map(bank..end)
+    let result = MappedRegisters::map(bank as u64..end as u64)
         .map_err(Error::Map)
-        .and_then(|flash| work(&flash, (start - bank) as usize, (end - start) as usize));
+        .and_then(|flash| work(&flash, start - bank, end - start));
     IN_USE.store(false, Ordering::Release);
     result
 }

@@ -54,6 +54,7 @@ pub(super) fn cpu(arch: Arch) -> &'static str {
     match arch {
         Arch::X86_64 => "qemu64,+rdrand,+rdseed",
         Arch::Aarch64 => "cortex-a57",
+        Arch::Armv4 => arch.default_cpu(),
     }
 }
 
@@ -197,7 +198,7 @@ fn ours(guest: Guest, keys: &[&str], options: &Options) -> Result<Vec<Measuremen
 /// Run address less link address: QEMU puts a position-independent `Image` 2 MiB into the RAM of `virt`.
 pub(super) fn load_offset(arch: Arch) -> u64 {
     match arch {
-        Arch::X86_64 => 0,
+        Arch::X86_64 | Arch::Armv4 => 0,
         Arch::Aarch64 => 0x4020_0000,
     }
 }

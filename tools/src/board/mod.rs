@@ -170,7 +170,7 @@ impl Board {
         Ok(board)
     }
 
-    /// What the board's kernel is built for; `None`: there is no kernel for it.
+    /// What the board's kernel is built for; `None`: its loader is not U-Boot.
     pub fn architecture(&self) -> Option<Arch> {
         match self.arch {
             Processor::X86_64 => Some(Arch::X86_64),

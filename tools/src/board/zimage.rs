@@ -1,7 +1,6 @@
 //! The forms that loaders of 32-bit ARM boards take: a zImage with the device tree behind it, and a legacy uImage.
 //!
-//! \[ZI\] The zImage header is what `arch/arm/boot/compressed/head.S` of Linux begins with, and `file` knows; \[UI\] U-Boot,
-//! include/image.h. No such image is compressed here.
+//! The kernel brings the zImage header. \[UI\] U-Boot, include/image.h. No such image is compressed here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use super::{Board, fit, package, write};
+use crate::elf;
 use crate::workspace::output;
-
-/// `mov r0, r0`: some loaders enter a few words late. [docs/hardware/gemini.md 2, WBD-111]
-const NOP: u32 = 0xe1a0_0000;
-/// Words of the header; the kernel begins behind them.
-const WORDS: usize = 16;
 
 /// The files for a board of this kind.
 #[derive(Clone, Debug)]
@@ -25,29 +20,21 @@ pub struct Wrapped {
     pub uimage: PathBuf,
 }
 
-/// Puts a header before `kernel`, flat code that is entered at its first byte in ARM state, wherever it lies.
-pub fn zimage(kernel: &[u8]) -> Result<Vec<u8>> {
-    let mut header = [NOP; WORDS];
-    let length = (4 * WORDS + kernel.len()).next_multiple_of(4);
-    // A branch to behind the header: words from eight bytes further on.
-    header[8] = 0xea00_0000 | (WORDS as u32 - 8 - 2);
-    // Magic number, first address (0: anywhere), the address behind the end, byte order. [ZI]
-    header[9] = 0x016f_2818;
-    header[10] = 0;
-    header[11] = u32::try_from(length).context("a kernel of 4 GiB")?;
-    header[12] = 0x0403_0201;
-    let mut image: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
-    image.extend_from_slice(kernel);
-    image.resize(length, 0);
-    Ok(image)
-}
-
-/// Makes the files for `board` in `folder` of a flat kernel.
-pub fn wrap(board: &Board, app: &str, kernel: &[u8], folder: &Path) -> Result<Wrapped> {
+/// Makes the files for `board` in `folder` of a zImage, with the boot arguments in the device tree.
+pub fn wrap(
+    board: &Board,
+    app: &str,
+    kernel: &[u8],
+    append: &str,
+    folder: &Path,
+) -> Result<Wrapped> {
+    elf::check_zimage(kernel)?;
     let source = board.tree_source().context("the board has no device tree")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let tree = package::compile_tree(&source, &folder.join(format!("{}.dtb", board.name)))?;
-    let mut image = zimage(kernel)?;
+    let own = folder.join(format!("{}.dts", board.name));
+    write(&own, with_arguments(&fs::read_to_string(source)?, board, append)?.as_bytes())?;
+    let tree = package::compile_tree(&own, &own.with_extension("dtb"))?;
+    let mut image = kernel.to_vec();
     image.extend_from_slice(&fs::read(tree)?);
     let start = board.memory.start..board.memory.start + board.memory.size;
     let end = board.load.kernel + image.len() as u64;
@@ -63,6 +50,18 @@ pub fn wrap(board: &Board, app: &str, kernel: &[u8], folder: &Path) -> Result<Wr
     mkimage.args(["-n", app, "-d"]).arg(&wrapped.zimage).arg(&wrapped.uimage);
     output(&mut mkimage)?;
     Ok(wrapped)
+}
+
+/// The source of a device tree with the board's boot arguments and these.
+fn with_arguments(source: &str, board: &Board, append: &str) -> Result<String> {
+    let arguments = format!("{} {append}", board.arguments);
+    let arguments = arguments.trim();
+    ensure!(
+        !arguments.contains(|c: char| c.is_control() || c == '\\'),
+        "boot arguments cannot hold control characters or backslashes"
+    );
+    let arguments = arguments.replace('"', "\\\"");
+    Ok(format!("{source}\n/ {{ chosen {{ bootargs = \"{arguments}\"; }}; }};\n"))
 }
 
 /// What to type at RedBoot, and at a U-Boot if the board has one.
@@ -91,22 +90,13 @@ pub fn instructions(board: &Board, wrapped: &Wrapped) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn header_is_what_file_and_loaders_look_for() {
-        let image = zimage(&[0xaa; 101]).unwrap();
-        let word = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());
-        assert_eq!(word(0x24), 0x016f_2818);
-        assert_eq!(word(0x28), 0);
-        assert_eq!(word(0x2c) as usize, image.len());
-        assert_eq!(image.len() % 4, 0);
-        for at in (0..0x20).step_by(4) {
-            assert_eq!(word(at), 0xe1a0_0000);
-        }
-        // B: bits 27:24 are 1010, the offset counts words from the instruction's address plus 8. [ARM DDI 0100I A4.1.5]
-        let branch = word(0x20);
-        assert_eq!(branch >> 24, 0xea);
-        let target = 0x20 + 8 + 4 * (branch & 0xff_ffff) as usize;
-        assert!(image[target..target + 101].iter().all(|byte| *byte == 0xaa));
+    /// A zImage of nothing. [Linux, arch/arm/boot/compressed/head.S]
+    fn payload() -> Vec<u8> {
+        let mut image = vec![0x55; 1000];
+        image[0x24..0x28].copy_from_slice(&0x016f_2818u32.to_le_bytes());
+        image[0x28..0x2c].fill(0);
+        image[0x2c..0x30].copy_from_slice(&1000u32.to_le_bytes());
+        image
     }
 
     #[test]
@@ -115,13 +105,14 @@ mod tests {
             let board = Board::find(name).unwrap();
             let folder =
                 std::env::temp_dir().join(format!("trireme-{name}-{}", std::process::id()));
-            let wrapped = wrap(&board, "payload", &[0x55; 1000], &folder).unwrap();
+            let wrapped = wrap(&board, "payload", &payload(), "env.A=\"b c\"", &folder).unwrap();
             let image = fs::read(&wrapped.zimage).unwrap();
             let end = u32::from_le_bytes(image[0x2c..0x30].try_into().unwrap()) as usize;
             // A flattened tree's magic and size, big-endian. [Devicetree Specification 0.4, 5.2]
             assert_eq!(image[end..end + 4], [0xd0, 0x0d, 0xfe, 0xed]);
             let size = u32::from_be_bytes(image[end + 4..end + 8].try_into().unwrap());
             assert_eq!(end + size as usize, image.len());
+            assert!(image[end..].windows(12).any(|w| w == b"env.A=\"b c\"\0"));
             // [UI]: magic, load address, entry point, big-endian; type 2 (kernel), ARM is 2.
             let header = &fs::read(&wrapped.uimage).unwrap()[..64];
             assert_eq!(header[..4], 0x2705_1956u32.to_be_bytes());

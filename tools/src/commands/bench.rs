@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     };
     setup::ensure(&[Need::Image, Need::Qemu, Need::Bench])?;
     let mut tables = Vec::new();
-    for arch in arguments.arch.map_or(Arch::ALL.to_vec(), |arch| vec![arch]) {
+    for arch in arguments.arch.map_or(Arch::BENCHED.to_vec(), |arch| vec![arch]) {
         let options = Options { arch, repeat: arguments.repeat, profile: !arguments.no_profile };
         let text = architecture(&rows, &options, !arguments.no_linux)?;
         println!("\n{text}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use trireme_tools::app::App;
 use trireme_tools::arch::Arch;
@@ -44,9 +44,6 @@ pub(crate) struct Arguments {
     /// With --board: where to put the files, instead of a folder of their own under target/trireme
     #[arg(long, value_name = "DIR", requires = "board")]
     out: Option<PathBuf>,
-    /// With --board of an ARMv4 board: a flat binary to wrap instead of the application, entered at its first byte
-    #[arg(long, value_name = "FILE", requires = "board")]
-    kernel: Option<PathBuf>,
     /// With --board: sign the FIT with this private key, NAME.key beside NAME.crt
     #[arg(long, value_name = "FILE", requires = "board")]
     key: Option<PathBuf>,
@@ -85,16 +82,9 @@ fn for_board(board: &Board, app: &App, arguments: &Arguments) -> Result<ExitCode
         Processor::X86_64 => Arch::X86_64,
         Processor::Aarch64 => Arch::Aarch64,
         Processor::Armv4 => {
-            let Some(kernel) = &arguments.kernel else {
-                bail!(
-                    "{}: the ARMv4 kernel is missing: there is none yet that {} could be linked with. --kernel FILE \
-                     wraps a flat binary of your own",
-                    board.name,
-                    app.binary
-                );
-            };
-            let kernel = fs::read(kernel).with_context(|| kernel.display().to_string())?;
-            let wrapped = zimage::wrap(board, &app.binary, &kernel, &folder)?;
+            let image = image::build(app, Arch::Armv4, arguments.files.as_deref())?;
+            let kernel = fs::read(&image.boot).context("the image vanished")?;
+            let wrapped = zimage::wrap(board, &app.binary, &kernel, &arguments.append, &folder)?;
             let text = zimage::instructions(board, &wrapped);
             return finish(&folder, &text);
         }

@@ -36,12 +36,12 @@ pub(crate) struct Arguments {
     /// The architecture
     #[arg(long, default_value = "x86_64")]
     arch: Arch,
-    /// QEMU's machine type and its options: q35, pc, microvm; virt, virt,gic-version=3, …
+    /// QEMU's machine type and its options: q35, pc, microvm; virt, virt,gic-version=3, …; versatilepb
     #[arg(long, value_name = "TYPE")]
     machine: Option<String>,
-    /// QEMU's processor model
-    #[arg(long, value_name = "MODEL", default_value = "max")]
-    cpu: String,
+    /// QEMU's processor model instead of the architecture's usual one
+    #[arg(long, value_name = "MODEL")]
+    cpu: Option<String>,
     /// The network card: virtio, virtio-mmio, none, or a model of ours: rhine[:CHIP],
     /// ravb[:gen2|:gen3], gbeth
     #[arg(long, default_value = "virtio")]
@@ -100,7 +100,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     let image = image::build(&app, arguments.arch, arguments.files.as_deref())?;
     let mut machine = Machine::new(arguments.arch, &image.boot);
     machine.machine = arguments.machine.clone();
-    machine.cpu = arguments.cpu.clone();
+    if let Some(cpu) = &arguments.cpu {
+        machine.cpu.clone_from(cpu);
+    }
     machine.memory = arguments.memory;
     machine.nic = arguments.nic.clone();
     machine.pcap = arguments.pcap.clone();

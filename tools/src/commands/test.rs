@@ -106,6 +106,9 @@ fn form() -> Result<()> {
     stage("documentation tests", cargo().args(["test", "--workspace", "--doc", "--quiet"]))
 }
 
+/// The programs that tests boot on ARMv4; on the other architectures it is all of them.
+const ON_ARMV4: [&str; 6] = ["echo", "httpd", "iperf3", "basics", "faults", "threads"];
+
 /// Builds every image and the same programs for this machine, so that no test has to.
 fn images() -> Result<()> {
     let mut apps = App::all()?;
@@ -116,6 +119,10 @@ fn images() -> Result<()> {
     bar.set_style(ProgressStyle::with_template("images [{bar:30}] {pos}/{len} {msg}")?);
     for arch in Arch::ALL {
         for app in &apps {
+            if arch == Arch::Armv4 && !ON_ARMV4.contains(&app.binary.as_str()) {
+                bar.inc(1);
+                continue;
+            }
             let what = format!("{} for {}", app.binary, arch.name());
             bar.set_message(what.clone());
             if bar.is_hidden() {

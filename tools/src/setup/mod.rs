@@ -17,6 +17,8 @@ pub enum Need {
     Image,
     /// A QEMU that is new enough.
     Qemu,
+    /// The compiler of device trees.
+    Trees,
     /// What board images are made with.
     Board,
     /// TAP devices.
@@ -31,8 +33,16 @@ pub enum Need {
 
 impl Need {
     /// Everything there is.
-    pub const ALL: [Need; 7] =
-        [Need::Image, Need::Qemu, Need::Board, Need::Tap, Need::Tests, Need::Bench, Need::Judge];
+    pub const ALL: [Need; 8] = [
+        Need::Image,
+        Need::Qemu,
+        Need::Trees,
+        Need::Board,
+        Need::Tap,
+        Need::Tests,
+        Need::Bench,
+        Need::Judge,
+    ];
 }
 
 /// Sees to it that what is needed is there, showing what it does if that takes time.
@@ -41,6 +51,7 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
         match need {
             Need::Image => rust::standard_library_source(),
             Need::Qemu => qemu::install(),
+            Need::Trees => packages::install(packages::TREES),
             Need::Board => packages::install(packages::BOARD),
             Need::Tap => packages::install(packages::TAP),
             Need::Tests => packages::install(packages::TESTS)

@@ -15,6 +15,9 @@ type Wanted = (&'static str, &'static str);
 /// For TAP devices.
 pub(super) const TAP: &[Wanted] = &[("ip", "iproute2")];
 
+/// For machines that bring no device tree.
+pub(super) const TREES: &[Wanted] = &[("dtc", "device-tree-compiler")];
+
 /// For board images.
 pub(super) const BOARD: &[Wanted] = &[
     ("mkimage", "u-boot-tools"),

@@ -26,7 +26,7 @@ const EMULATORS: [&str; 3] = ["x86_64", "aarch64", "arm"];
 
 /// The QEMU program for an architecture; `install` must have succeeded before.
 pub fn program(arch: Arch) -> Result<PathBuf> {
-    emulator(arch.name())
+    emulator(arch.emulator())
 }
 
 /// The QEMU program whose name ends like this; `install` must have succeeded before.

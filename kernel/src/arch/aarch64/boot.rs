@@ -15,13 +15,10 @@
 use core::arch::global_asm;
 use core::ops::Range;
 
-use arrayvec::ArrayVec;
-
 use super::paging::PAGE;
-use super::{console, exceptions, gic, mmu, power, relocate, rtc, timer};
-use crate::boot::{BootInformation, Image, give_up};
-use crate::fdt::machine::{self, Machine};
-use crate::fdt::{self};
+use super::{console, exceptions, gic, power, ram, relocate, rtc, timer};
+use crate::boot::{BootInformation, give_up};
+use crate::fdt::{self, machine};
 
 /// The boot stack becomes the idle thread's.
 const BOOT_STACK: usize = 64 * 1024;
@@ -278,7 +275,7 @@ extern "C" fn main(tree: *const u8, start: u64) -> ! {
     super::random::init();
 
     let tree = tree as u64..tree as u64 + found.data().len() as u64;
-    let memory = set_up_memory(&machine, tree.clone());
+    let memory = ram::set_up(&machine, tree.clone());
     if let Some(uart) = &machine.console {
         console::map(uart);
     }
@@ -302,55 +299,7 @@ extern "C" fn main(tree: *const u8, start: u64) -> ! {
     crate::start::start(BootInformation {
         command_line: machine.arguments,
         fdt: Some(tree.start as *const u8),
-        initrd: machine.initrd.as_ref().map(|range| {
-            let (start, len) = (range.start as *const u8, (range.end - range.start) as usize);
-            // SAFETY: the loader put it there, it was kept from the heap, and nobody writes it.
-            unsafe { core::slice::from_raw_parts(start, len) }
-        }),
+        initrd: machine.initrd_bytes(),
         memory_bytes: machine.memory.iter().map(|range| range.end - range.start).sum(),
     })
-}
-
-/// Makes the final tables live and returns the free memory, largest pieces kept.
-fn set_up_memory(machine: &Machine<'_>, tree: Range<u64>) -> ArrayVec<Range<u64>, 16> {
-    let page = PAGE as u64;
-    let image = Image::whole();
-    let mut taken: ArrayVec<Range<u64>, { machine::MAX_RANGES + 5 }> =
-        machine.reserved.iter().map(|range| range.start / page * page..range.end).collect();
-    taken.push(0..page);
-    taken.push(image.start as u64..image.end as u64);
-    taken.push(tree.start / page * page..tree.end);
-    if let Some(range) = &machine.initrd {
-        taken.push(range.start / page * page..range.end);
-    }
-    if let Some(beyond) = machine.reserved_beyond {
-        taken.push(beyond..u64::MAX);
-    }
-    let mut free: ArrayVec<Range<u64>, 16> = machine::usable(&machine.memory, &taken, page);
-
-    // Tables come off the top of the largest piece.
-    let total: u64 = machine.memory.iter().map(|range| range.end - range.start).sum();
-    let size = mmu::pool_size(total, machine.memory.len()) as u64;
-    let Some(largest) = free.iter_mut().max_by_key(|range| range.end - range.start) else {
-        give_up(format_args!("no free memory in the device tree"));
-    };
-    if largest.end - largest.start < 2 * size {
-        give_up(format_args!("only {} bytes of memory free", largest.end - largest.start));
-    }
-    largest.end -= size;
-    let pool = largest.end as usize..(largest.end + size) as usize;
-
-    // What the loader left in memory (tree, RAM disk) is mapped along with the rest; what is
-    // reserved is not: not even speculatively may the CPU touch some of it.
-    let mut mapped: ArrayVec<Range<usize>, { machine::MAX_RANGES }> = ArrayVec::new();
-    for range in
-        machine::usable::<{ machine::MAX_RANGES }>(&machine.memory, &machine.reserved, page)
-    {
-        mapped.push(range.start as usize..range.end as usize);
-    }
-    // SAFETY: called once, with free RAM for the tables and RAM as the tree has it.
-    if let Err(why) = unsafe { mmu::init(&mapped, pool) } {
-        give_up(format_args!("page tables: {why}"));
-    }
-    free
 }

@@ -5,6 +5,7 @@
 
 mod boot;
 mod cache;
+#[path = "../arm/console.rs"]
 mod console;
 mod context;
 mod exceptions;
@@ -14,9 +15,13 @@ mod mmio;
 mod mmu;
 mod paging;
 mod power;
+#[path = "../arm/ram.rs"]
+mod ram;
 mod random;
 mod relocate;
+#[path = "../arm/rtc.rs"]
 mod rtc;
+#[path = "../arm/scif.rs"]
 mod scif;
 mod semihosting;
 mod timer;

@@ -141,6 +141,7 @@ pub fn irq_enable(line: u32, trigger: Trigger) {
         Trigger::Edge => 0,
         Trigger::Level => 1 << 15,
         Trigger::LevelLow => 1 << 15 | 1 << 13,
+        Trigger::FallingEdge => 1 << 13,
     };
     io_write(ioapic, 0x11 + 2 * input, local_id() << 24);
     io_write(ioapic, 0x10 + 2 * input, mode | (line + u32::from(FIRST)));

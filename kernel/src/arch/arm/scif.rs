@@ -76,4 +76,5 @@ impl<B: Block> Scif<B> {
 }
 
 #[cfg(test)]
+#[path = "scif/tests.rs"]
 mod tests;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 /// What is behind the addresses.
-pub(super) trait Registers {
+pub(in crate::arch) trait Registers {
     fn read32(&mut self, address: usize) -> u32;
     fn write32(&mut self, address: usize, value: u32);
 }
@@ -13,15 +13,15 @@ thread_local! {
 }
 
 /// Puts a model behind all addresses, for this thread.
-pub(super) fn install(model: Box<dyn Registers>) {
+pub(in crate::arch) fn install(model: Box<dyn Registers>) {
     BEHIND.with(|behind| *behind.borrow_mut() = Some(model));
 }
 
-pub(super) fn read32(base: usize, offset: usize) -> u32 {
+pub(in crate::arch) fn read32(base: usize, offset: usize) -> u32 {
     BEHIND.with(|behind| behind.borrow_mut().as_mut().expect("a model").read32(base + offset))
 }
 
-pub(super) fn write32(base: usize, offset: usize, value: u32) {
+pub(in crate::arch) fn write32(base: usize, offset: usize, value: u32) {
     BEHIND.with(|behind| {
         behind.borrow_mut().as_mut().expect("a model").write32(base + offset, value);
     });

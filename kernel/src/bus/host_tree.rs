@@ -1,4 +1,4 @@
-//! aarch64: a memory-mapped configuration space (ECAM) described by the device tree.
+//! ARM: a memory-mapped configuration space described by the device tree.
 
 use core::ops::Range;
 
@@ -6,14 +6,15 @@ use trireme_nic::Registers;
 
 use super::super::pci::{Address, Configuration, Place};
 use super::super::registers::MappedRegisters;
-use crate::arch::Trigger;
-use crate::fdt::{self, Sense};
+use crate::arch::{MapError, Trigger};
+use crate::fdt;
 use crate::memory::KernelDma;
 
-/// A megabyte of configuration for each bus. PCI Express Base Specification, 7.2.2.
+/// A megabyte of configuration for each bus (PCI Express Base Specification, 7.2.2), or 64 KiB as older bridges have it.
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
     registers: MappedRegisters,
+    bus_shift: u8,
     first_bus: u8,
     bus_count: u16,
 }
@@ -21,10 +22,9 @@ pub struct Space {
 impl Space {
     fn offset(&self, address: Address, offset: u8) -> Option<usize> {
         let bus = address.bus.checked_sub(self.first_bus)?;
-        let within = usize::from(address.device & 31) << 15
-            | usize::from(address.function & 7) << 12
-            | usize::from(offset & !3);
-        (u16::from(bus) < self.bus_count).then_some(usize::from(bus) << 20 | within)
+        let function = usize::from(address.device & 31) << 3 | usize::from(address.function & 7);
+        let within = function << (self.bus_shift - 8) | usize::from(offset & !3);
+        (u16::from(bus) < self.bus_count).then_some(usize::from(bus) << self.bus_shift | within)
     }
 }
 
@@ -81,19 +81,45 @@ pub struct Wiring {
 
 pub fn find(description: Description) -> Option<(Space, Wiring)> {
     let node = description?;
-    let count = (node.ecam.end - node.ecam.start) >> 20;
-    let bus_count = count.min(u64::from(node.buses.end - node.buses.start)) as u16;
-    let ecam = node.ecam.start..node.ecam.start + (u64::from(bus_count) << 20);
-    match MappedRegisters::map(ecam) {
+    let Range { start, end } = node.configuration;
+    let bus_shift = node.bus_shift;
+    let bus_count =
+        ((end - start) >> bus_shift).min(u64::from(node.buses.end - node.buses.start)) as u16;
+    let map = || {
+        show_windows(&node)?;
+        MappedRegisters::map(start..start + (u64::from(bus_count) << bus_shift))
+    };
+    match map() {
         Ok(registers) => {
             let first_bus = node.buses.start as u8;
-            Some((Space { registers, first_bus, bus_count }, Wiring { node }))
+            Some((Space { registers, bus_shift, first_bus, bus_count }, Wiring { node }))
         }
         Err(error) => {
-            log::error!("pci: configuration space at {:#x}: {error}", node.ecam.start);
+            log::error!("pci: configuration space at {start:#x}: {error}");
             None
         }
     }
+}
+
+/// The Versatile's bridge has three windows to memory, of 256 MiB from 0x5000_0000 and 0x6000_0000 on but the first, and a
+/// register for each with the upper four bits of what it shows. [QEMU hw/pci-host/versatile.c; Arm DUI 0225D 4.14]
+fn show_windows(node: &fdt::pci::Host<'_>) -> Result<(), MapError> {
+    let Some(registers) = &node.windows_at else { return Ok(()) };
+    let registers = MappedRegisters::map(registers.clone())?;
+    for window in node.windows.iter().filter(|window| window.space != fdt::pci::Space::Io) {
+        let register = match window.cpu.start >> 28 {
+            4 => 0x0,
+            5 => 0x4,
+            6 => 0x8,
+            _ => continue,
+        };
+        registers.write32(register, (window.bus >> 28) as u32);
+    }
+    // And for the other direction, from the first of RAM on.
+    for register in [0x14, 0x18, 0x1c] {
+        registers.write32(register, 0);
+    }
+    Ok(())
 }
 
 impl Wiring {
@@ -138,10 +164,6 @@ impl Wiring {
 
     pub fn line(&self, device: u8, pin: u8, _: u8) -> Option<(u32, Trigger)> {
         let interrupt = self.node.interrupt(self.node.buses.start as u8, device, 0, pin)?;
-        let trigger = match interrupt.sense {
-            Sense::Edge => Trigger::Edge,
-            Sense::Level => Trigger::Level,
-        };
-        Some((interrupt.line, trigger))
+        Some((interrupt.line, interrupt.sense.into()))
     }
 }

@@ -1,7 +1,0 @@
-//! Nothing has to be mapped.
-
-use crate::arch::MapError;
-
-pub(super) fn map_device(_: u64, _: usize) -> Result<(), MapError> {
-    Ok(())
-}
