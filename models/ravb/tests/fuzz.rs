@@ -5,12 +5,15 @@ mod bench;
 
 use bench::*;
 use proptest::prelude::*;
+use trireme_vfio::{Context, Device};
 
 /// What guest, wire and time can do.
 #[derive(Clone, Debug)]
 enum Action {
     Read(u16),
     Write(u16, u32),
+    /// An access of any width anywhere, also beyond the block.
+    Odd(u64, Vec<u8>, bool),
     /// A descriptor somewhere in memory, pointing mostly into it.
     Descriptor(u16, u32, u32),
     /// An entry of the table, and its load.
@@ -27,6 +30,8 @@ fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         2 => (0u16..0x400).prop_map(Action::Read),
         4 => (0u16..0x204, any::<u32>()).prop_map(|(at, value)| Action::Write(at, value)),
+        1 => (odd_place(), proptest::collection::vec(any::<u8>(), 0..17), any::<bool>())
+            .prop_map(|(at, bytes, write)| Action::Odd(at, bytes, write)),
         6 => (0u16..0x400, any::<u32>(), 0u32..0x4_0100)
             .prop_map(|(at, word, to)| Action::Descriptor(at, word, to)),
         2 => (0u8..22, any::<u8>(), 0u16..0x400).prop_map(|(q, kind, at)| Action::Entry(q, kind, at)),
@@ -39,8 +44,20 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
+fn odd_place() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0u64..0x1010, 1 => any::<u64>()]
+}
+
 fn act(bench: &mut Bench, action: &Action) {
     match *action {
+        Action::Odd(at, ref bytes, write) => {
+            let context = Context { memory: &bench.ram, now: bench.now };
+            if write {
+                bench.ravb.write(0, at, bytes, context);
+            } else {
+                bench.ravb.read(0, at, &mut bytes.clone(), context);
+            }
+        }
         Action::Read(at) => drop(bench.r(u64::from(at) * 4).to_string()),
         Action::Write(at, value) => bench.w(u64::from(at) * 4, value),
         Action::Descriptor(at, word, to) => {
@@ -106,7 +123,7 @@ proptest! {
             // Bounded work: what one action may send is bounded by the engine's portion.
             prop_assert!(bench.sent().len() <= 300);
         }
-        trireme_vfio::Device::reset(&mut bench.ravb);
+        bench.ravb.reset();
         prop_assert_eq!(bench.r(0x00c), 1);
     }
 
