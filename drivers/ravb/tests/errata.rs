@@ -1,5 +1,5 @@
 //! The errata table, row by row: `docs/hardware/ravb.md`, section 6. Each test names its rows; the first one
-//! sees to it that none is missing.
+//! sees to it that none is missing. The second does so for what the sheet calls a trap or a hazard elsewhere.
 
 mod rig;
 
@@ -29,9 +29,8 @@ fn no_row_of_the_table_is_missing() {
     assert!(rows.len() >= 56 && (1..).zip(&rows).all(|(n, &row)| n == row), "{rows:?}");
 
     // Tests are named e1_e2_what: rows first.
-    let source = include_str!("errata.rs");
     let mut shown: Vec<u32> = WITHOUT_TEST.iter().map(|(row, _)| *row).collect();
-    for test in source.split("#[test]\nfn ").skip(1) {
+    for test in ERRATA.split("#[test]\nfn ").skip(1) {
         let numbers = test.split('_').map_while(|part| part.strip_prefix('e')?.parse::<u32>().ok());
         shown.extend(numbers);
     }
@@ -43,6 +42,56 @@ fn no_row_of_the_table_is_missing() {
     }
     for (row, _) in WITHOUT_TEST {
         assert_eq!(shown.iter().filter(|&&other| other == row).count(), 1, "row {row} has one");
+    }
+}
+
+/// Words by which the sheet warns, and the tests of what it warns of.
+const TRAPS: [(&str, &str, &str); 10] = [
+    ("(see 3.4 trap)", ERRATA, "e10_the_receive_queue_is_entry_four_on_every_variant"),
+    ("test hazard", TRAFFIC, "rcar_takes_frames_up_to_its_limit"),
+    (
+        "a new driver must rewrite DS",
+        ERRATA,
+        "e25_buffers_of_bad_frames_go_back_with_their_whole_length",
+    ),
+    ("Hazard: if the frame length", ERRATA, CHAINS),
+    ("Second observation", ERRATA, CHAINS),
+    ("trailer is at an odd address", CHECKSUMS, "r_car_s_vectors_are_read_where_they_lie"),
+    (
+        "mis-trimmed; test it",
+        TRAFFIC,
+        "switching_under_traffic_a_thousand_times_loses_no_queued_frame",
+    ),
+    ("Driver trap: leaving the UDPv4", TRAFFIC, "a_datagram_never_leaves_without_its_sum"),
+    (
+        "Report in tests any driver",
+        TRAFFIC,
+        "sent_sums_are_right_for_every_kind_of_packet_on_and_off",
+    ),
+    ("Suggested fault injections", RECOVERY, "each_fault_the_sheet_suggests_is_survived"),
+];
+const CHAINS: &str = "e17_e18_e19_e20_a_frame_over_several_descriptors_is_one_frame";
+const ERRATA: &str = include_str!("errata.rs");
+const TRAFFIC: &str = include_str!("traffic.rs");
+const CHECKSUMS: &str = include_str!("checksums.rs");
+const RECOVERY: &str = include_str!("recovery.rs");
+
+#[test]
+fn no_trap_of_the_sheet_is_missing() {
+    let sheet = include_str!("../../../docs/hardware/ravb.md");
+    for (words, file, test) in TRAPS {
+        assert_eq!(sheet.matches(words).count(), 1, "{words}");
+        assert!(file.contains(&format!("#[test]\nfn {test}() {{")), "{test}");
+    }
+    let warns = |line: &&str| {
+        let line = line.to_lowercase();
+        let warnings =
+            ["hazard", "trap", "observation on", "test it", "in tests any", "suggested fault"];
+        // The tables' own headings.
+        warnings.iter().any(|word| line.contains(word)) && !line.starts_with("# ")
+    };
+    for line in sheet.lines().filter(warns) {
+        assert!(TRAPS.iter().any(|(words, ..)| line.contains(words)), "no test for: {line}");
     }
 }
 

@@ -180,6 +180,75 @@ fn overload_costs_the_frames_there_is_no_room_for() {
     }
 }
 
+/// [RV 9], last paragraph, as it stands there: traffic, switches and a restart under each.
+#[test]
+fn each_fault_the_sheet_suggests_is_survived() {
+    let sheet = include_str!("../../../docs/hardware/ravb.md");
+    let list = sheet.split("Suggested fault injections: ").nth(1).unwrap();
+    let list: Vec<&str> = list.split(".\n").next().unwrap().split(", ").collect();
+    assert_eq!(list.len(), 11);
+    for name in list {
+        // What the model calls it, and the counter that tells of it.
+        let (fault, counter) = match name {
+            "queue full" => ("rx-queue-full=3", "rx_over_errors"),
+            "FSTART without FEND" => ("rx-cut-chain=2", "rx_missing_pieces"),
+            "zero DS" => ("rx-zero-length=3", "rx_length_errors"),
+            "truncated frames (TR)" => ("rx-truncated=3", "rx_length_errors"),
+            "CRC error" => ("rx-crc=3", "rx_crc_errors"),
+            "link flap during traffic" => ("link-flap=100", "link_changes"),
+            "FIFO full (RFFF)" => ("rx-overflow=3", "rx_fifo_errors"),
+            "timestamp FIFO full" => ("timestamp-overflow=2", "tx_timestamps_lost"),
+            "delayed write-back" => ("tx-late=5", "tx_packets"),
+            "delayed OPS change" => ("slow-mode=50", "resets"),
+            "DTS never set" => ("dts-never", "resets"),
+            unknown => panic!("no fault for {unknown}"),
+        };
+        let mut told = 0;
+        for variant in VARIANTS {
+            let mut rig = Rig::with(variant, fault.parse().unwrap());
+            for n in 0..80 {
+                let data = frame(PEER, 60 + n);
+                if rig.queue(&data, &request(&rig.driver, &data)) {
+                    rig.driver.flush();
+                }
+                if variant != Variant::Gbeth && rig.driver.transmit_room() > 0 {
+                    rig.send_timed(&ptp_frame(PEER, 64));
+                }
+                // GbEth's longest is three descriptors.
+                rig.wire(&packet(6, if variant == Variant::Gbeth { 60 + 60 * n } else { 60 + n }));
+                if n % 40 == 20 {
+                    let on = rig.driver.feature(Feature::RxChecksumming).on;
+                    let switched = rig.driver.set_feature(Feature::RxChecksumming, !on);
+                    assert!(matches!(switched, Ok(()) | Err(FeatureError::Timeout)));
+                }
+                for (data, said) in rig.serve() {
+                    assert_eq!(data[..12], [&MAC[..], &PEER].concat());
+                    assert!(
+                        !matches!(said, trireme_nic::ReceiveChecksum::Bad),
+                        "{variant:?} {name}"
+                    );
+                }
+                rig.later(milliseconds(7));
+                rig.sent();
+            }
+            rig.faults(|f| f.tx_queue_error = 1);
+            let data = frame(PEER, 60);
+            assert!(rig.queue(&data, &request(&rig.driver, &data)));
+            rig.driver.flush();
+            rig.faults(|f| f.tx_queue_error = 0);
+            rig.serve();
+            rig.heal();
+            rig.cable(true);
+            rig.until("link", |rig| rig.driver.link().up);
+            rig.until("frames home", |rig| rig.driver.transmit_room() == ROOM);
+            rig.driver.set_feature(Feature::RxChecksumming, true).unwrap();
+            nothing_is_lost(&mut rig);
+            told += rig.counter(counter);
+        }
+        assert!(told > 0, "{name}: {counter}");
+    }
+}
+
 /// A queue stops with an error while frames wait in it, and some have been received.
 #[test]
 fn a_queue_that_stops_loses_no_frame_either_way() {
