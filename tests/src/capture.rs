@@ -35,8 +35,15 @@ impl Capture {
 
     /// Stops recording.
     pub fn stop(mut self) -> Frames {
-        // tcpdump polls: the last frames are on their way for up to a tenth of a second.
-        std::thread::sleep(Duration::from_millis(300));
+        // tcpdump polls, and on a busy machine lags behind: what there is has been written when nothing more comes.
+        let size = || std::fs::metadata(&self.file).map_or(0, |file| file.len());
+        let (mut last, mut still) = (size(), 0);
+        while still < 4 {
+            std::thread::sleep(Duration::from_millis(100));
+            let now = size();
+            still = if now == last { still + 1 } else { 0 };
+            last = now;
+        }
         succeed("kill", &["-INT", &self.tcpdump.id().to_string()], Duration::from_secs(5));
         self.tcpdump.wait().expect("tcpdump ends when told to");
         Frames(self.file.clone())
