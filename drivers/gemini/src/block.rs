@@ -163,13 +163,11 @@ impl<R: Registers, D: Dma> Block<R, D> {
         }
         log::warn!("gemini: port {}: {trouble:?}, restarting", self.ports[n].number);
         self.patient_until_us = self.now_us + RESET_INTERVAL_US;
-        match self.recover(n, trouble) {
-            Ok(()) => self.broken_until_us = None,
-            Err(error) => {
-                self.counters.reset_failures += 1;
-                log::warn!("gemini: {error}");
-                self.broken_until_us = Some(self.now_us + RECOVERY_INTERVAL_US);
-            }
+        self.broken_until_us = None;
+        if let Err(error) = self.recover(n, trouble) {
+            self.counters.reset_failures += 1;
+            log::warn!("gemini: {error}");
+            self.broken_until_us = Some(self.now_us + RECOVERY_INTERVAL_US);
         }
     }
 

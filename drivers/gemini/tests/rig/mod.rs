@@ -50,11 +50,26 @@ pub struct Card {
     pub writes: Vec<(usize, usize, usize, u32)>,
     /// Nobody answers: the card is gone.
     pub gone: bool,
+    /// A frame for a port that comes in right after so many more accesses.
+    pub ambush: Option<(u64, usize, Vec<u8>)>,
 }
 
 impl Card {
     fn with<T>(&mut self, call: impl FnOnce(&mut Model, Context<'_>) -> T) -> T {
         call(&mut self.model, Context { memory: &self.memory, now: self.now })
+    }
+
+    fn spring(&mut self) {
+        self.accesses += 1;
+        match &mut self.ambush {
+            Some((0, port, frame)) => {
+                let (port, frame) = (*port, std::mem::take(frame));
+                self.ambush = None;
+                self.with(|model, context| model.receive_on(port, &frame, context));
+            }
+            Some((left, ..)) => *left -= 1,
+            None => {}
+        }
     }
 }
 
@@ -65,23 +80,23 @@ pub struct Bar(pub Arc<Mutex<Card>>, pub usize);
 impl Bar {
     fn load(&self, offset: usize, len: usize) -> u32 {
         let mut card = self.0.lock().unwrap();
-        card.accesses += 1;
         if card.gone {
             return u32::MAX >> (32 - 8 * len);
         }
         let mut data = [0; 4];
         card.with(|model, context| model.read(self.1, offset as u64, &mut data[..len], context));
+        card.spring();
         u32::from_le_bytes(data)
     }
 
     fn store(&self, offset: usize, len: usize, value: u32) {
         let mut card = self.0.lock().unwrap();
-        card.accesses += 1;
         card.writes.push((self.1, offset, len, value));
         if !card.gone {
             let data = value.to_le_bytes();
             card.with(|model, context| model.write(self.1, offset as u64, &data[..len], context));
         }
+        card.spring();
     }
 }
 
@@ -124,6 +139,7 @@ pub fn card(dma: &TwoMemories, board: BoardKind, faults: &str) -> Arc<Mutex<Card
         accesses: 0,
         writes: Vec::new(),
         gone: false,
+        ambush: None,
     }))
 }
 
@@ -299,6 +315,41 @@ impl Rig {
             frame[field..field + 2].fill(0);
         }
         (frame, request)
+    }
+
+    fn register(&self, offset: usize) -> u32 {
+        Bar(self.card.clone(), 0).read32(offset)
+    }
+
+    fn set_register(&self, offset: usize, value: u32) {
+        Bar(self.card.clone(), 0).write32(offset, value);
+    }
+
+    /// A ring by its base register: address and the mask of its indices.
+    fn ring(&self, offset: usize) -> (u64, u32) {
+        let base = self.register(offset);
+        (u64::from(base & !15), (1 << (base & 15)) - 1)
+    }
+
+    /// The card takes a buffer from the free queue, as a faulty one would without using it. Its address.
+    pub fn steal(&self) -> u32 {
+        let (ring, mask) = self.ring(0x04);
+        let pointers = self.register(0x14);
+        let (read, write) = (pointers & 0xffff, pointers >> 16);
+        assert_ne!(read, write, "no buffer left");
+        let mut address = [0; 4];
+        self.dma.device_read(ring + 16 * u64::from(read) + 8, &mut address).unwrap();
+        self.set_register(0x14, write << 16 | (read + 1) & mask);
+        u32::from_le_bytes(address)
+    }
+
+    /// A receive descriptor nothing on the wire would bring about.
+    pub fn forge(&self, port: usize, words: [u32; 4]) {
+        let (ring, mask) = self.ring(0x2000 + 8 * port);
+        let write = self.register(0x2004 + 8 * port) >> 16;
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.dma.device_write(ring + 16 * u64::from(write), &bytes).unwrap();
+        Bar(self.card.clone(), 0).write16(0x2006 + 8 * port, ((write + 1) & mask) as u16);
     }
 
     pub fn counter_of(&self, n: usize, name: &str) -> u64 {
