@@ -1,6 +1,7 @@
 //! Finds the machine's devices and hands them to the parts that use them. The only place that knows which
 //! device needs which driver.
 
+mod gemini;
 mod ravb;
 mod rhine;
 mod rng;
@@ -162,6 +163,12 @@ fn source(kind: DeviceType) -> Option<Source> {
 fn on_pci(host: &Host, function: &Function, kind: DeviceType, rhines: rhine::Settings) {
     if rhine::is(function) && kind == DeviceType::Network {
         return rhine::add(host, function, random_mac(), rhines);
+    }
+    if gemini::is(function) {
+        if kind == DeviceType::Network {
+            gemini::on_carrier(host, function, random_mac);
+        }
+        return;
     }
     if let Some(variant) = ravb::carried(function) {
         if kind == DeviceType::Network {

@@ -1,7 +1,7 @@
 //! A client of the `echo` appliance.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, TcpStream};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::Duration;
 
@@ -12,11 +12,14 @@ use crate::files::noise;
 /// Sends `size` bytes of noise through the guest's TCP echo, once it answers, and compares what comes back. `limit`:
 /// the longest stall that is allowed.
 pub fn echo(size: usize, limit: Duration) {
-    echo_at(GUEST_V4.parse().expect("an address"), size, limit);
+    echo_at(GUEST_V4, size, limit);
 }
 
-/// The same at another of the guest's addresses.
-pub fn echo_at(address: IpAddr, size: usize, limit: Duration) {
+/// The same at another of the guest's addresses, which may name a scope.
+pub fn echo_at<A: Copy>(address: A, size: usize, limit: Duration)
+where
+    (A, u16): ToSocketAddrs,
+{
     let mut stream = (0..200)
         .find_map(|_| {
             let stream = TcpStream::connect((address, 7)).ok();

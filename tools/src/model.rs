@@ -33,14 +33,19 @@ pub struct Model {
     pub rx_wire_faults: String,
     /// `--pcap`.
     pub pcap: Option<PathBuf>,
+    /// Wires besides the first, which the machine's network is: on user networking each is a network of its own,
+    /// with a TAP these are more.
+    more_wires: usize,
+    /// TAPs of these.
+    pub more_taps: Vec<String>,
 }
 
 /// Where a running model is reached.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     card: PathBuf,
-    /// `None`: the model has its TAP itself.
-    wire: Option<PathBuf>,
+    /// None: the model has its TAPs itself.
+    wires: Vec<PathBuf>,
 }
 
 impl Sockets {
@@ -50,10 +55,12 @@ impl Sockets {
         serde_json::json!({ "driver": "vfio-user-pci", "socket": socket }).to_string()
     }
 
-    /// The value of QEMU's `-netdev` for the model's wire, as `wire0`.
-    pub(crate) fn netdev(&self) -> Option<String> {
-        let path = self.wire.as_ref()?.display();
-        Some(format!("stream,id=wire0,server=off,addr.type=unix,addr.path={path}"))
+    /// The values of QEMU's `-netdev` for the model's wires, as `wire0` and so on.
+    pub(crate) fn netdevs(&self) -> Vec<String> {
+        let netdev = |(n, path): (usize, &PathBuf)| {
+            format!("stream,id=wire{n},server=off,addr.type=unix,addr.path={}", path.display())
+        };
+        self.wires.iter().enumerate().map(netdev).collect()
     }
 }
 
@@ -74,6 +81,17 @@ impl Model {
             package: "trireme-ravb-model".to_owned(),
             program: "ravb-model".to_owned(),
             chip: chip.to_owned(),
+            ..Model::default()
+        }
+    }
+
+    /// The ports of a Cortina Gemini on a board, `fixed` if empty.
+    pub fn gemini(board: &str) -> Model {
+        Model {
+            package: "trireme-gemini-model".to_owned(),
+            program: "gemini-model".to_owned(),
+            chip: board.to_owned(),
+            more_wires: usize::from(board != "dns313"),
             ..Model::default()
         }
     }
@@ -115,14 +133,20 @@ impl Model {
         command.args(["--pdeathsig", "TERM", "--"]);
         command.arg(card_command.get_program()).args(card_command.get_args());
         command.arg("--once").arg("--socket").arg(&card);
-        let mut wire = None;
+        let mut wires = Vec::new();
         match network {
-            Network::Tap(name) => drop(command.args(["--tap", name])),
+            Network::Tap(name) => {
+                for name in [name].into_iter().chain(&self.more_taps) {
+                    command.args(["--tap", name]);
+                }
+            }
             Network::User(_) | Network::Other(_) => {
-                let path = base.with_extension("wire");
-                let _ = fs::remove_file(&path);
-                command.arg("--listen").arg(&path);
-                wire = Some(path);
+                for n in 0..=self.more_wires {
+                    let path = base.with_extension(format!("wire{n}"));
+                    let _ = fs::remove_file(&path);
+                    command.arg("--listen").arg(&path);
+                    wires.push(path);
+                }
             }
         }
         let _ = fs::remove_file(&card);
@@ -134,6 +158,6 @@ impl Model {
             ensure!(start.elapsed() < PATIENCE, "the device model made no socket");
             thread::sleep(Duration::from_millis(5));
         }
-        Ok(Sockets { card, wire })
+        Ok(Sockets { card, wires })
     }
 }

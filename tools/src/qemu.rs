@@ -39,8 +39,9 @@ impl FromStr for Nic {
             "rhine" => Nic::Model(Model::rhine(chip)),
             "ravb" => Nic::Model(Model::ravb(if chip.is_empty() { "gen3" } else { chip })),
             "gbeth" if chip.is_empty() => Nic::Model(Model::ravb("gbeth")),
+            "gemini" => Nic::Model(Model::gemini(chip)),
             _ => bail!(
-                "{text:?} is none of virtio, virtio-mmio, rhine[:CHIP], ravb[:gen2|:gen3], gbeth, none"
+                "{text:?} is none of virtio, virtio-mmio, rhine[:CHIP], ravb[:gen2|:gen3], gbeth, gemini[:BOARD], none"
             ),
         })
     }
@@ -194,11 +195,16 @@ impl Machine {
         if let Some(sockets) = sockets {
             let ram = format!("memory-backend-memfd,id=ram,size={}M,share=on", self.memory);
             add(&["-object", &ram, "-device", &sockets.device()]);
-            if let Some(wire) = sockets.netdev() {
+            for (n, wire) in sockets.netdevs().into_iter().enumerate() {
                 // The model's wire and QEMU's own back end on one hub.
-                add(&["-netdev", &wire, "-netdev", "hubport,id=hub0,hubid=0,netdev=wire0"]);
-                add(&["-netdev", &self.netdev()]);
-                add(&["-netdev", "hubport,id=hub1,hubid=0,netdev=net0"]);
+                let backend = match n {
+                    0 => self.netdev(),
+                    // A network of its own for each further port.
+                    _ => format!("user,id=net{n},net=10.0.{}.0/24", 2 + n),
+                };
+                let [a, b] = [format!("wire{n}"), format!("net{n}")]
+                    .map(|end| format!("hubport,id=hub-{end},hubid={n},netdev={end}"));
+                add(&["-netdev", &wire, "-netdev", &a, "-netdev", &backend, "-netdev", &b]);
             }
         }
         if let Some(disk) = &self.disk {
@@ -219,7 +225,7 @@ impl Machine {
         }
         let on_netdev = match &self.nic {
             Nic::None => false,
-            Nic::Model(_) => sockets.is_some_and(|sockets| sockets.netdev().is_some()),
+            Nic::Model(_) => sockets.is_some_and(|sockets| !sockets.netdevs().is_empty()),
             Nic::Virtio | Nic::VirtioMmio => true,
         };
         if let (Some(pcap), true) = (&self.pcap, on_netdev) {
@@ -302,6 +308,7 @@ mod tests {
         assert_eq!("rhine:vt6102".parse::<Nic>().unwrap(), Nic::Model(Model::rhine("vt6102")));
         assert_eq!("ravb".parse::<Nic>().unwrap(), Nic::Model(Model::ravb("gen3")));
         assert_eq!("ravb:gen2".parse::<Nic>().unwrap(), Nic::Model(Model::ravb("gen2")));
+        assert_eq!("gemini".parse::<Nic>().unwrap(), Nic::Model(Model::gemini("")));
         assert_eq!("gbeth".parse::<Nic>().unwrap(), Nic::Model(Model::ravb("gbeth")));
         for wrong in ["", "virtio:x", "e1000"] {
             assert!(wrong.parse::<Nic>().is_err(), "{wrong:?} passed");

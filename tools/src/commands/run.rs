@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MODEL")]
     cpu: Option<String>,
     /// The network card: virtio, virtio-mmio, none, or a model of ours: rhine[:CHIP],
-    /// ravb[:gen2|:gen3], gbeth
+    /// ravb[:gen2|:gen3], gbeth, gemini[:BOARD]
     #[arg(long, default_value = "virtio")]
     nic: Nic,
     /// What the card is connected to

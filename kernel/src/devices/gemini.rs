@@ -1,0 +1,98 @@
+//! The Ethernet ports of a Cortina Gemini: where a carrier in QEMU has them.
+
+use alloc::boxed::Box;
+
+use trireme_gemini::{Attached, Config, Gemini, PortConfig, Windows};
+use trireme_nic::Registers;
+
+use super::delay;
+use crate::bus::host::Host;
+use crate::bus::pci::{Configuration, Function};
+use crate::bus::registers::MappedRegisters;
+use crate::interrupt::{self, Source};
+use crate::memory::{self, KernelDma};
+use crate::net;
+
+/// The carrier of `models/gemini`. [QEMU, docs/specs/pci-ids: 1af4:10f0 to 10ff are anyone's for experiments]
+const CARRIER: (u16, u16) = (0x1af4, 0x10f3);
+/// Bytes of registers: the Ethernet block's, and what is used of the global block's.
+const ETHERNET_BYTES: usize = 0x1_0000;
+const GLOBAL_BYTES: usize = 0x38;
+
+/// Whether it is the carrier.
+pub(super) fn is(function: &Function) -> bool {
+    (function.vendor, function.device) == CARRIER
+}
+
+/// What is on the other side of each port, by the board the carrier's subsystem says it stands for.
+fn attached(board: u16) -> Option<[Option<Attached>; 2]> {
+    let fixed = Some(Attached::Fixed { pause: false });
+    match board {
+        0 => Some([fixed, fixed]),
+        _ => None,
+    }
+}
+
+/// What the machine gives the driver. `mac` makes addresses.
+fn config(attached: [Option<Attached>; 2], mac: impl Fn() -> [u8; 6]) -> Config {
+    let share = memory::total() / 16;
+    let port = |attached: Option<Attached>| {
+        Some(PortConfig { attached: attached?, mac: None, fallback_mac: mac() })
+    };
+    Config {
+        ports: attached.map(port),
+        // 2 KiB each.
+        receive_buffers: (share >> 12).clamp(32, 512),
+        transmit_bytes: share / 4,
+        delay: Box::new(delay),
+    }
+}
+
+/// Brings up the ports on a carrier.
+pub(super) fn on_carrier(host: &Host, function: &Function, mac: impl Fn() -> [u8; 6]) {
+    let place = function.address;
+    let Some((line, trigger)) = host.line(function).filter(|(line, _)| interrupt::is_valid(*line))
+    else {
+        return log::error!("pci {place}: Gemini: it has no interrupt");
+    };
+    let mut space = host.space();
+    function.enable(&mut space, true);
+    let board = (space.read(function.address, 0x2c) >> 16) as u16;
+    let Some(attached) = attached(board) else {
+        return log::error!("pci {place}: Gemini: board {board} is not known");
+    };
+    let map = |bar, bytes| {
+        let registers = MappedRegisters::map(function.memory(bar)?).ok()?;
+        registers.contains(0, bytes).then_some(registers)
+    };
+    let (Some(ethernet), Some(global)) = (map(0, ETHERNET_BYTES), map(1, GLOBAL_BYTES)) else {
+        return log::error!("pci {place}: Gemini: its registers were not placed");
+    };
+    let windows = Windows { ethernet, global };
+    if bring_up(windows, host.dma(), config(attached, mac), format_args!("pci {place}")) {
+        interrupt::attach(line, trigger, Source::Network);
+    }
+}
+
+/// Gives the ports to the stack. True: there are some.
+fn bring_up(
+    windows: Windows<impl Registers + 'static>,
+    dma: KernelDma,
+    config: Config,
+    place: core::fmt::Arguments<'_>,
+) -> bool {
+    match Gemini::bring_up(windows, dma, config) {
+        Ok(ports) => {
+            let some = !ports.is_empty();
+            for port in ports {
+                log::info!("{place}: Cortina Gemini, port {}", port.number());
+                net::add_card(Box::new(port));
+            }
+            some
+        }
+        Err(error) => {
+            log::error!("{place}: Gemini: {error}");
+            false
+        }
+    }
+}
