@@ -592,7 +592,7 @@ fn row_reset_may_keep_or_lose_what_ports_share() {
             rig.wire(1, &frame(mac(1), 60));
             rig.send(&frame(PEER, 60));
             rig.serve(0);
-            rig.faults(&format!("{reading},rx-derr=1").trim_start_matches(',').to_owned());
+            rig.faults(format!("{reading},rx-derr=1").trim_start_matches(','));
             rig.wire(1, &frame(mac(1), 60));
             rig.faults(reading);
             rig.serve(1);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use trireme_gemini::{Attached, Config, Error, Gemini, PortConfig, Windows};
 use trireme_gemini_model::{Board, BoardKind, Counters, Faults, Gemini as Model};
-use trireme_nic::double::TwoMemories;
+use trireme_nic::double::{BusError, TwoMemories};
 use trireme_nic::{
     FrameShape, Network, Nic, ReceiveChecksum, Registers, TransmitRequest, Transport,
 };
@@ -345,11 +345,17 @@ impl Rig {
 
     /// A receive descriptor nothing on the wire would bring about.
     pub fn forge(&self, port: usize, words: [u32; 4]) {
+        self.try_forge(port, words).expect("the ring is the driver's");
+    }
+
+    /// The same where the registers may hold anything.
+    pub fn try_forge(&self, port: usize, words: [u32; 4]) -> Result<(), BusError> {
         let (ring, mask) = self.ring(0x2000 + 8 * port);
         let write = self.register(0x2004 + 8 * port) >> 16;
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.dma.device_write(ring + 16 * u64::from(write), &bytes).unwrap();
+        self.dma.device_write(ring + 16 * u64::from(write & mask), &bytes)?;
         Bar(self.card.clone(), 0).write16(0x2006 + 8 * port, ((write + 1) & mask) as u16);
+        Ok(())
     }
 
     pub fn counter_of(&self, n: usize, name: &str) -> u64 {
