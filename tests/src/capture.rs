@@ -35,10 +35,10 @@ impl Capture {
 
     /// Stops recording.
     pub fn stop(mut self) -> Frames {
-        // tcpdump polls, and on a busy machine lags behind: what there is has been written when nothing more comes.
+        // The kernel hands a block of frames over when it is full, or a second old.
         let size = || std::fs::metadata(&self.file).map_or(0, |file| file.len());
         let (mut last, mut still) = (size(), 0);
-        while still < 4 {
+        while still < 11 {
             std::thread::sleep(Duration::from_millis(100));
             let now = size();
             still = if now == last { still + 1 } else { 0 };
