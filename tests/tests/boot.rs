@@ -63,7 +63,7 @@ fn machine_without_a_card_still_runs_the_program(
 }
 
 #[rstest]
-fn memory_functions_are_right(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+fn memory_functions_are_right(#[values(Arch::X86_64, Arch::Aarch64, Arch::Armv4)] arch: Arch) {
     let mut guest = Guest::boot(&machine("copies", arch));
     assert_eq!(guest.exit_status(LIMIT), 0, "{}", guest.console());
     assert!(guest.console().contains("all copies right"));

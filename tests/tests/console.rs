@@ -44,7 +44,9 @@ fn echo(seed: u64) {
 }
 
 #[rstest]
-fn counters_show_that_the_card_did_the_work(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+fn counters_show_that_the_card_did_the_work(
+    #[values(Arch::X86_64, Arch::Aarch64, Arch::Armv4)] arch: Arch,
+) {
     let mut guest = boot(arch);
     echo(1);
     let statistics = ask(&mut guest, "ethtool -S eth0");
@@ -58,7 +60,9 @@ fn counters_show_that_the_card_did_the_work(#[values(Arch::X86_64, Arch::Aarch64
 }
 
 #[rstest]
-fn features_are_switched_at_run_time(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+fn features_are_switched_at_run_time(
+    #[values(Arch::X86_64, Arch::Aarch64, Arch::Armv4)] arch: Arch,
+) {
     let mut guest = boot(arch);
     echo(1);
     let changed = ask(&mut guest, "ethtool -K eth0 tx off");
@@ -88,7 +92,7 @@ fn features_are_switched_at_run_time(#[values(Arch::X86_64, Arch::Aarch64)] arch
 
 #[rstest]
 fn console_shows_the_network_and_survives_nonsense(
-    #[values(Arch::X86_64, Arch::Aarch64)] arch: Arch,
+    #[values(Arch::X86_64, Arch::Aarch64, Arch::Armv4)] arch: Arch,
 ) {
     let mut guest = boot(arch);
     let addresses = ask(&mut guest, "ip addr");

@@ -14,6 +14,18 @@ fn fault_is_told_with_a_backtrace(
     #[values("panic", "null", "stack", "thread-stack", "data", "code", "abort")] what: &str,
     #[values(Arch::X86_64, Arch::Aarch64)] arch: Arch,
 ) {
+    told_with_a_backtrace(what, arch);
+}
+
+/// All but "data": ARMv4 has no execute-never.
+#[rstest]
+fn fault_is_told_on_armv4_too(
+    #[values("panic", "null", "stack", "thread-stack", "code", "abort")] what: &str,
+) {
+    told_with_a_backtrace(what, Arch::Armv4);
+}
+
+fn told_with_a_backtrace(what: &str, arch: Arch) {
     isolate();
     let mut machine = Machine::new(arch, &image("faults", arch).boot);
     machine.append = format!("-- {what}");

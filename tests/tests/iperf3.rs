@@ -131,7 +131,7 @@ fn client_agrees_with_debians_server(
 }
 
 #[rstest]
-fn sizes_asked_for_are_on_the_wire(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+fn sizes_asked_for_are_on_the_wire(#[values(Arch::X86_64, Arch::Aarch64, Arch::Armv4)] arch: Arch) {
     let _guest = serve(arch, "-s -J");
     await_server();
     let scratch = Scratch::new();

@@ -70,7 +70,9 @@ fn echo_recorded(arch: Arch, properties: &[&str], scratch: &Scratch) -> Frames {
 }
 
 #[rstest]
-fn segmentation_and_merged_buffers_are_in_use(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+fn segmentation_and_merged_buffers_are_in_use(
+    #[values(Arch::X86_64, Arch::Aarch64, Arch::Armv4)] arch: Arch,
+) {
     let scratch = Scratch::new();
     let frames = echo_recorded(arch, &[], &scratch);
     assert!(
@@ -182,7 +184,7 @@ fn counters_show_the_cards_work(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arc
 }
 
 #[rstest]
-fn segmentation_serves_ipv6_too(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+fn segmentation_serves_ipv6_too(#[values(Arch::X86_64, Arch::Aarch64, Arch::Armv4)] arch: Arch) {
     let _guest = boot(arch, &[]);
     let scratch = Scratch::new();
     drop(connect(GUEST_V4));

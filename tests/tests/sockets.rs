@@ -55,7 +55,7 @@ fn socket_answers_are_those_of_linux(#[values(Arch::X86_64, Arch::Aarch64)] arch
 }
 
 #[rstest]
-fn threads_locks_and_clocks_behave(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+fn threads_locks_and_clocks_behave(#[values(Arch::X86_64, Arch::Aarch64, Arch::Armv4)] arch: Arch) {
     isolate();
     let mut guest = Guest::boot(&Machine::new(arch, &image("threads", arch).boot));
     guest.wait_for("all threads checks passed", Duration::from_secs(120));

@@ -17,7 +17,9 @@ const LIMIT: Duration = Duration::from_secs(20);
 const LOAD: u32 = 30;
 
 #[rstest]
-fn small_files_and_ranges_are_whole(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+fn small_files_and_ranges_are_whole(
+    #[values(Arch::X86_64, Arch::Aarch64, Arch::Armv4)] arch: Arch,
+) {
     let machine = machine_on_user_network(arch);
     let _guest = serve(&machine);
     let scratch = Scratch::new();
@@ -85,7 +87,9 @@ fn hundred_megabytes_arrive_over_a_tap(#[values(Arch::X86_64, Arch::Aarch64)] ar
 }
 
 #[rstest]
-fn thousand_requests_use_one_connection(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+fn thousand_requests_use_one_connection(
+    #[values(Arch::X86_64, Arch::Aarch64, Arch::Armv4)] arch: Arch,
+) {
     let machine = machine_on_tap(arch);
     let _guest = serve(&machine);
     let url = format!("{}/1k.bin?[1-1000]", address(&machine));
@@ -140,7 +144,9 @@ fn load_of_ab_and_wrk_passes_without_an_error(#[values(Arch::X86_64, Arch::Aarch
 }
 
 #[rstest]
-fn ipv6_serves_the_same_by_link_local_address(#[values(Arch::X86_64, Arch::Aarch64)] arch: Arch) {
+fn ipv6_serves_the_same_by_link_local_address(
+    #[values(Arch::X86_64, Arch::Aarch64, Arch::Armv4)] arch: Arch,
+) {
     let machine = machine_on_tap(arch);
     let _guest = serve(&machine);
     // EUI-64 of 52:54:00:12:34:56. [RFC 4291, appendix A]

@@ -63,6 +63,8 @@ mod aarch64 {
     use super::host::{mmio, mmu};
 
     mod gic;
+    #[path = "../arm/ns16550.rs"]
+    mod ns16550;
     mod paging;
     mod relocate;
     #[path = "../arm/scif.rs"]

@@ -107,7 +107,7 @@ fn form() -> Result<()> {
 }
 
 /// The programs that tests boot on ARMv4; on the other architectures it is all of them.
-const ON_ARMV4: [&str; 6] = ["echo", "httpd", "iperf3", "basics", "faults", "threads"];
+const ON_ARMV4: [&str; 6] = ["copies", "echo", "faults", "httpd", "iperf3", "threads"];
 
 /// Builds every image and the same programs for this machine, so that no test has to.
 fn images() -> Result<()> {

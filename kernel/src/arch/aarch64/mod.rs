@@ -13,6 +13,8 @@ mod gic;
 mod memory;
 mod mmio;
 mod mmu;
+#[path = "../arm/ns16550.rs"]
+mod ns16550;
 mod paging;
 mod power;
 #[path = "../arm/ram.rs"]

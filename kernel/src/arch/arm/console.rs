@@ -3,13 +3,14 @@
 //! The boot loader has set it up (speed, pins, clocks); here it is only read and written. Adding a
 //! kind is a row in [`crate::fdt::machine::UARTS`] and an arm in each of the functions below.
 //!
-//! Sources: [PL011] Arm DDI 0183G; [16550] National PC16550D; SCIF's are in `scif.rs`. SCIF and 16550
-//! are unverified on silicon.
+//! Sources: [PL011] Arm DDI 0183G; SCIF's and the 16550's are in their files; those two are
+//! unverified on silicon.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use super::mmio::{self, read8, read32, write8, write32};
 use super::mmu;
+use super::ns16550::{self, Ns16550};
 use super::scif::{self, Scif};
 use crate::arch::Trigger;
 use crate::fdt::machine::{Uart, UartKind};
@@ -46,16 +47,6 @@ mod pl011 {
     pub(super) const RX: u32 = 1 << 4 | 1 << 6;
 }
 
-/// 16550 registers. [16550 8]
-mod ns16550 {
-    pub(super) const DATA: usize = 0;
-    pub(super) const IER: usize = 1;
-    pub(super) const LSR: usize = 5;
-    /// LSR: data ready, transmitter empty.
-    pub(super) const DR: u32 = 1 << 0;
-    pub(super) const THRE: u32 = 1 << 5;
-}
-
 /// Makes the UART the console, at its physical address (mapped already).
 pub(super) fn init(uart: &Uart) {
     let base = uart.registers.start as usize;
@@ -83,10 +74,6 @@ pub(super) fn map(uart: &Uart) {
     }
 }
 
-fn at(register: usize) -> usize {
-    register << SHIFT.load(Ordering::Relaxed)
-}
-
 /// A block of registers, by its address.
 struct Registers(usize);
 
@@ -112,17 +99,21 @@ fn scif(base: usize) -> Scif<Registers> {
     Scif { block: Registers(base), shift: SHIFT.load(Ordering::Relaxed) }
 }
 
-fn read_16550(base: usize, register: usize) -> u32 {
-    match WIDE.load(Ordering::Relaxed) {
-        0 => u32::from(read8(base, at(register))),
-        _ => read32(base, at(register)),
+impl ns16550::Block for Registers {
+    fn read(&self, register: usize) -> u8 {
+        let at = register << SHIFT.load(Ordering::Relaxed);
+        match WIDE.load(Ordering::Relaxed) {
+            0 => read8(self.0, at),
+            _ => read32(self.0, at) as u8,
+        }
     }
-}
 
-fn write_16550(base: usize, register: usize, value: u8) {
-    match WIDE.load(Ordering::Relaxed) {
-        0 => write8(base, at(register), value),
-        _ => write32(base, at(register), u32::from(value)),
+    fn write(&self, register: usize, value: u8) {
+        let at = register << SHIFT.load(Ordering::Relaxed);
+        match WIDE.load(Ordering::Relaxed) {
+            0 => write8(self.0, at, value),
+            _ => write32(self.0, at, u32::from(value)),
+        }
     }
 }
 
@@ -137,7 +128,7 @@ pub fn console_write(bytes: &[u8]) {
         let room = || match kind {
             PL011 => read32(base, pl011::FR) & pl011::TXFF == 0,
             SCIF => scif(base).has_room(),
-            _ => read_16550(base, ns16550::LSR) & ns16550::THRE != 0,
+            _ => Ns16550(Registers(base)).has_room(),
         };
         if !(0..PATIENCE).any(|_| room()) {
             return;
@@ -145,7 +136,7 @@ pub fn console_write(bytes: &[u8]) {
         match kind {
             PL011 => write32(base, pl011::DR, u32::from(byte)),
             SCIF => scif(base).put(byte),
-            _ => write_16550(base, ns16550::DATA, byte),
+            _ => Ns16550(Registers(base)).put(byte),
         }
     }
 }
@@ -159,10 +150,7 @@ pub fn console_read() -> Option<u8> {
             any.then(|| read32(base, pl011::DR) as u8)
         }
         SCIF => scif(base).take(),
-        NS16550 => {
-            let any = read_16550(base, ns16550::LSR) & ns16550::DR != 0;
-            any.then(|| read_16550(base, ns16550::DATA) as u8)
-        }
+        NS16550 => Ns16550(Registers(base)).take(),
         _ => None,
     }
 }
@@ -176,7 +164,7 @@ pub fn console_interrupt() -> Option<(u32, Trigger)> {
             write32(base, pl011::IMSC, pl011::RX);
         }
         SCIF => scif(base).listen(),
-        NS16550 => write_16550(base, ns16550::IER, 1),
+        NS16550 => Ns16550(Registers(base)).listen(),
         _ => return None,
     }
     match LINE.load(Ordering::Relaxed) {

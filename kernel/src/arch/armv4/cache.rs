@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 pub const CACHE_LINE: usize = 32;
 
 /// What a core can.
-pub(super) struct Core {
+struct Core {
     /// Bytes of a data cache line.
     line: usize,
     /// Writes a line back.
@@ -25,8 +25,10 @@ pub(super) struct Core {
     forget_translation: unsafe fn(usize),
     /// Stops until an interrupt; a core that cannot goes on.
     idle: unsafe fn(),
+    /// What it wants before MMU and caches are turned on.
+    prepare: unsafe fn(),
     /// Control register bits beyond those all have.
-    pub(super) control: u32,
+    control: u32,
 }
 
 /// Makes a function of an operation on coprocessor 15 that takes an address.
@@ -60,6 +62,27 @@ unsafe fn wait() {
 /// None needed.
 unsafe fn go_on() {}
 
+/// In the order in which Linux does it: instruction scratchpad invalidated, extended control register on, branch target
+/// buffer invalidated, write buffer drained, prefetched instructions dropped. [FA 1.3]
+///
+/// # Safety
+/// MMU and caches are off.
+unsafe fn prepare_fa526() {
+    // SAFETY: nothing of this is in use yet.
+    unsafe {
+        asm!(
+            "mcr p15, 0, {zero}, c7, c5, 5",
+            "mcr p15, 0, {one}, c1, c1, 0",
+            "mcr p15, 0, {zero}, c7, c5, 6",
+            "mcr p15, 0, {zero}, c7, c10, 4",
+            "mcr p15, 0, {zero}, c7, c5, 4",
+            zero = in(reg) 0,
+            one = in(reg) 1,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
 /// Faraday FA526. Its wait for an interrupt is not to be trusted, so it polls. [FA 1.3]
 static FA526: Core = Core {
     line: 16,
@@ -67,6 +90,7 @@ static FA526: Core = Core {
     flush_line,
     forget_translation: forget_unified_translation,
     idle: go_on,
+    prepare: prepare_fa526,
     control: 1 << 11, // branch target buffer
 };
 
@@ -78,6 +102,7 @@ static STRONGARM: Core = Core {
     flush_line: clean_then_forget_line,
     forget_translation: forget_split_translation,
     idle: wait,
+    prepare: go_on,
     control: 0,
 };
 
@@ -96,8 +121,18 @@ pub(super) fn init() {
     }
 }
 
+/// Gets the core ready for MMU and caches, and says which bits of its control register are its own.
+///
+/// # Safety
+/// They are off.
+pub(super) unsafe fn prepare() -> u32 {
+    // SAFETY: the caller's duty.
+    unsafe { (core().prepare)() };
+    core().control
+}
+
 /// This core's table.
-pub(super) fn core() -> &'static Core {
+fn core() -> &'static Core {
     // SAFETY: only ever one of the tables above.
     unsafe { &*CORE.load(Ordering::Relaxed) }
 }

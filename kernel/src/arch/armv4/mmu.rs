@@ -46,7 +46,8 @@ pub(super) unsafe fn init(memory: &[Range<usize>], pool: Range<usize>) -> Result
         tables.set(guard, Protection::None, true)?;
     }
     tables.set_elsewhere(HIGH_VECTORS, &raw const exceptions::vectors as usize)?;
-    let control = CONTROL | cache::core().control;
+    // SAFETY: they are off.
+    let control = CONTROL | unsafe { cache::prepare() };
     // SAFETY: the tables map the running code, the stack and all data in use at their own addresses. All of memory is in
     // domain 0, whose permissions are checked. Caches are empty: boot code invalidated them, and they were off since.
     unsafe {

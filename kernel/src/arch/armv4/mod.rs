@@ -18,6 +18,8 @@ mod exceptions;
 mod interrupts;
 mod mmio;
 mod mmu;
+#[path = "../arm/ns16550.rs"]
+mod ns16550;
 mod paging;
 mod power;
 #[path = "../arm/ram.rs"]

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Barrier, Condvar, Mutex, OnceLock, RwLock};
 use std::thread;
@@ -15,7 +15,7 @@ thread_local! {
     static DROPPED: Guard = const { Guard };
 }
 
-static DROPS: AtomicU64 = AtomicU64::new(0);
+static DROPS: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts that thread-local destructors run.
 struct Guard;
@@ -122,8 +122,8 @@ fn channels() {
 }
 
 fn barrier_and_once() {
-    static ONCE: OnceLock<u64> = OnceLock::new();
-    static RUNS: AtomicU64 = AtomicU64::new(0);
+    static ONCE: OnceLock<usize> = OnceLock::new();
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
     let barrier = Arc::new(Barrier::new(4));
     let threads: Vec<_> = (0..4)
         .map(|_| {
@@ -159,7 +159,7 @@ fn sleep() {
 
 /// Two threads that never yield must both get on.
 fn preemption() {
-    let counters: Arc<[AtomicU64; 2]> = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let counters: Arc<[AtomicUsize; 2]> = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
     let end = Instant::now() + Duration::from_millis(300);
     let threads: Vec<_> = (0..2)
         .map(|i| {
