@@ -33,12 +33,14 @@ pub struct Arguments<'a> {
     pub rhine_tx: Option<&'a str>,
     /// `rhine.wol=`: `g`, wake the machine for a magic packet, or `d`.
     pub rhine_wol: Option<&'a str>,
-    /// `uboot.slot=`: which of its two slots U-Boot took the image from; for people.
-    pub uboot_slot: Option<&'a str>,
+    /// `uboot.slot=`, `grub.slot=`: which of its two slots the boot loader took the image from; for people.
+    pub slot: Option<&'a str>,
     /// `uboot.env=ADDRESS:SIZE`: where U-Boot keeps its environment in flash.
     pub uboot_environment: Option<&'a str>,
-    /// `uboot.good=`: seconds after which the image is marked good.
-    pub uboot_good: Option<u32>,
+    /// `grub.cmos=BYTE:BIT`: where GRUB looks whether the image was marked good.
+    pub grub_cmos: Option<&'a str>,
+    /// `uboot.good=`, `grub.good=`: seconds after which the image is marked good.
+    pub good: Option<u32>,
     /// `ethN.FEATURE=on|off`, in this order.
     pub settings: Vec<Setting<'a>>,
     /// `console.shell=off`: what is typed is for the program alone.
@@ -114,10 +116,11 @@ impl<'a> Arguments<'a> {
                 Ok(seconds) => self.watchdog = Some(seconds),
                 Err(_) => return false,
             },
-            "uboot.slot" => self.uboot_slot = Some(value),
+            "uboot.slot" | "grub.slot" => self.slot = Some(value),
+            "grub.cmos" => self.grub_cmos = Some(value),
             "uboot.env" => self.uboot_environment = Some(value),
-            "uboot.good" => match value.parse() {
-                Ok(seconds) => self.uboot_good = Some(seconds),
+            "uboot.good" | "grub.good" => match value.parse() {
+                Ok(seconds) => self.good = Some(seconds),
                 Err(_) => return false,
             },
             "virtio_mmio.device" => self.virtio_mmio.push(value),
@@ -176,7 +179,7 @@ mod tests {
     #[test]
     fn understands_what_the_manual_lists() {
         let line = "console=ttyS0 ip=10.0.2.15::10.0.2.2:255.255.255.0 ip=dhcp ntp=pool.ntp.org \
-                    hostname=web panic=-1 loglevel=7 uboot.slot=b uboot.env=0x4000000:0x40000 \
+                    hostname=web panic=-1 loglevel=7 uboot.slot=b uboot.env=0x4000000:0x40000 grub.cmos=111:0 \
                     uboot.good=60 watchdog=30 vlan=eth0.5:eth0 env.RUST_BACKTRACE=1 -- --port 80";
         let arguments = Arguments::parse(line);
         assert_eq!(
@@ -194,9 +197,10 @@ mod tests {
                 virtio_mmio: vec![],
                 rhine_tx: None,
                 rhine_wol: None,
-                uboot_slot: Some("b"),
+                slot: Some("b"),
                 uboot_environment: Some("0x4000000:0x40000"),
-                uboot_good: Some(60),
+                grub_cmos: Some("111:0"),
+                good: Some(60),
                 settings: vec![],
                 shell_off: false,
                 syslog: None,

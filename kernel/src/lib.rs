@@ -52,6 +52,8 @@ mod arch;
 mod boot;
 #[cfg(target_os = "hermit")]
 mod cell;
+#[cfg(any(all(target_os = "hermit", target_arch = "x86_64"), test))]
+mod cmos;
 #[cfg(target_os = "hermit")]
 mod console;
 #[cfg(target_os = "hermit")]
@@ -90,5 +92,7 @@ mod thread;
 mod time;
 #[cfg(target_os = "hermit")]
 mod tls;
+#[cfg(target_os = "hermit")]
+mod trial;
 #[cfg(any(target_os = "hermit", test))]
 mod watchdog;

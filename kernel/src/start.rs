@@ -10,7 +10,7 @@ use crate::arguments::Arguments;
 use crate::boot::{BootInformation, give_up};
 use crate::{
     arch, console, descriptor, devices, entropy, files, logging, memory, net, panic, preempt,
-    shell, syslog, thread, time, tls, uboot, watchdog,
+    shell, syslog, thread, time, tls, trial, watchdog,
 };
 
 unsafe extern "C" {
@@ -74,8 +74,8 @@ fn bring_up(boot: &BootInformation) -> Program {
     for unknown in &arguments.unknown {
         log::warn!("boot argument not understood, ignored: {unknown}");
     }
-    if let Some(slot) = arguments.uboot_slot {
-        log::info!("started by U-Boot from slot {slot}");
+    if let Some(slot) = arguments.slot {
+        log::info!("started from slot {slot}");
     }
     time::initialize();
     descriptor::initialize();
@@ -85,7 +85,7 @@ fn bring_up(boot: &BootInformation) -> Program {
     devices::discover(boot);
     watchdog::begin(arguments.watchdog);
     net::configured(&arguments);
-    uboot::initialize(boot, &arguments);
+    trial::initialize(boot, &arguments);
     syslog::initialize(arguments.syslog, arguments.hostname.unwrap_or("trireme"));
     if !arguments.shell_off {
         shell::start(arguments.hostname.unwrap_or("trireme"));

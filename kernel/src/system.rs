@@ -65,7 +65,7 @@ mod sys {
     }
 
     pub fn mark_good() -> Option<Result<bool, String>> {
-        Some(crate::uboot::mark_good().map_err(|why| why.to_string()))
+        Some(crate::trial::mark_good().map_err(|why| why.to_string()))
     }
 }
 

@@ -113,6 +113,15 @@ impl Guest {
         self.type_line("");
     }
 
+    /// Lets U-Boot boot what it would, without its countdown; `seen` is how long the console was before.
+    pub fn hurry_uboot(&mut self, seen: usize, limit: Duration) {
+        self.wait_for_behind(seen, "Hit any key to stop autoboot", limit);
+        self.type_line("");
+        self.wait_for_behind(seen, UBOOT_PROMPT, limit);
+        self.typed = self.console.lock().text.len();
+        self.type_line("boot");
+    }
+
     /// The way an update begins: slot b is on trial from now on, for two boots.
     pub fn begin_trial(&mut self, limit: Duration) {
         self.stop_uboot(limit);

@@ -13,7 +13,7 @@ use trireme_tests::guest::Guest;
 use trireme_tests::program::succeed;
 use trireme_tools::arch::Arch;
 use trireme_tools::board::Key;
-use trireme_tools::qemu::Machine;
+use trireme_tools::qemu::{Machine, Network};
 use trireme_tools::workspace::check;
 
 /// QEMU's device tree with the public key in it: U-Boot takes it for its own, and boots no FIT that the key did not sign.
@@ -84,6 +84,7 @@ fn uboot_with_a_key_boots_only_what_it_signed(
     }
     put_on_card(&board.package.card, &package.fit, "trireme-a.itb");
     let mut guest = Guest::boot(&machine);
+    guest.hurry_uboot(0, LIMIT);
     answers(&mut guest);
     let console = guest.console();
     assert!(console.contains("slot a cannot be booted"), "the forgery was booted:\n{console}");
@@ -100,6 +101,7 @@ fn damaged_slot_is_passed_over(#[values("qemu-arm64", "qemu-x86_64")] board: &st
     fs::write(&half, &whole[..whole.len() / 2]).unwrap();
     put_on_card(&board.package.card, &half, "trireme-a.itb");
     let mut guest = Guest::boot(&board.machine());
+    guest.hurry_uboot(0, LIMIT);
     answers(&mut guest);
     assert!(guest.console().contains("booting slot b"));
 }
@@ -121,6 +123,99 @@ fn image_that_crashes_on_trial_gives_way_to_the_other() {
     assert!(console.contains("slot b was not marked good in 2 boots"), "{console}");
     assert_eq!(flash.get("slot").as_deref(), Some("a"));
     assert_eq!(flash.get("upgrade_available").as_deref(), Some("0"));
+}
+
+/// A verdict from outside, where an appliance cannot write U-Boot's environment.
+#[test]
+fn trial_ends_when_a_server_has_the_verdict() {
+    let board = OnBoard::new("qemu-arm64", "httpd", "ip=10.0.2.15::10.0.2.2:255.255.255.0", None);
+    let flash = EnvironmentFlash::new(&board.scratch);
+    let mut machine = board.machine();
+    flash.insert(&mut machine);
+    let tftp = board.package.tftp.display();
+    machine.network = Network::Other(format!("user,hostfwd=tcp:127.0.0.1:8080-:80,tftp={tftp}"));
+    let mut guest = Guest::boot(&machine);
+    guest.stop_uboot(LIMIT);
+    guest.at_uboot("setenv verdict board-7-good; setenv serverip 10.0.2.2; saveenv");
+    guest.at_uboot("setenv bootlimit 2; setenv slot b; setenv upgrade_available 1; saveenv; boot");
+    answers(&mut guest);
+    assert_eq!(flash.get("upgrade_available").as_deref(), Some("1"));
+    assert_eq!(flash.get("bootcount").as_deref(), Some("1"));
+    fs::write(board.package.tftp.join("board-7-good"), "yes").unwrap();
+    let seen = guest.console().len();
+    guest.type_line("reboot");
+    guest.hurry_uboot(seen, LIMIT);
+    guest.wait_for_behind(seen, "slot b was found good", LIMIT);
+    answers(&mut guest);
+    assert_eq!(flash.get("upgrade_available").as_deref(), Some("0"));
+    assert_eq!(flash.get("verdict"), None);
+    assert_eq!(flash.get("slot").as_deref(), Some("b"));
+}
+
+/// The environment block of GRUB on the card.
+fn grub_variable(card: &Path, name: &str, scratch: &Scratch) -> Option<String> {
+    let (place, copy) = (format!("{}@@1M", card.display()), scratch.file("grubenv"));
+    let copy = copy.to_str().unwrap();
+    succeed("mcopy", &["-o", "-i", &place, "::grubenv", copy], LIMIT);
+    let listed = succeed("grub-editenv", &[copy, "list"], LIMIT);
+    listed.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
+}
+
+/// Begins a trial of slot b from outside, as from a Linux beside it.
+fn set_grub_variables(card: &Path, variables: &[&str], scratch: &Scratch) {
+    let (place, copy) = (format!("{}@@1M", card.display()), scratch.file("grubenv"));
+    let copy = copy.to_str().unwrap();
+    succeed("mcopy", &["-o", "-i", &place, "::grubenv", copy], LIMIT);
+    succeed("grub-editenv", &[&[copy, "set"], variables].concat(), LIMIT);
+    succeed("mcopy", &["-o", "-i", &place, copy, "::grubenv"], LIMIT);
+}
+
+const TRIAL: [&str; 5] =
+    ["slot=b", "upgrade_available=1", "bootcount=0", "bootlimit=2", "bootdelay=0"];
+
+#[test]
+fn image_that_works_on_a_pc_ends_its_trial_by_cmos() {
+    let board = OnBoard::new("pc-rhine", "httpd", "grub.good=1", None);
+    let card = &board.package.card;
+    set_grub_variables(card, &TRIAL, &board.scratch);
+    let mut guest = Guest::boot(&board.machine());
+    answers(&mut guest);
+    guest.wait_for("marked good", LIMIT);
+    let seen = guest.console().len();
+    guest.type_line("reboot");
+    guest.wait_for_behind(seen, "slot b was marked good", LIMIT);
+    answers(&mut guest);
+    let variable = |name| grub_variable(card, name, &board.scratch);
+    assert_eq!(variable("upgrade_available").as_deref(), Some("0"));
+    assert_eq!(variable("slot").as_deref(), Some("b"));
+}
+
+#[test]
+fn image_that_crashes_on_a_pc_and_one_cut_short_give_way_to_the_other() {
+    let board = OnBoard::new("pc-rhine", "httpd", "panic=-1", None);
+    let (card, scratch) = (&board.package.card, &board.scratch);
+    // A program that panics when it is told nothing, with its own sum.
+    let bad = make(&board.board, "faults", "", None, &scratch.file("bad"));
+    let in_bad = |name: &str| bad.folder.join(name);
+    put_on_card(card, &bad.kernel, "trireme-b");
+    put_on_card(card, &in_bad("trireme-b.sum"), "trireme-b.sum");
+    set_grub_variables(card, &[&TRIAL[..3], &["bootlimit=1", "bootdelay=0"]].concat(), scratch);
+    let mut guest = Guest::boot(&board.machine());
+    answers(&mut guest);
+    let console = guest.console();
+    assert_eq!(console.matches("booting slot b").count(), 1, "{console}");
+    assert!(console.contains("slot b was not marked good in 1 boots"), "{console}");
+    assert_eq!(grub_variable(card, "slot", scratch).as_deref(), Some("a"));
+    drop(guest);
+    // Half a file, whose sum is the whole one's.
+    let half = scratch.file("half");
+    let whole = fs::read(&board.package.kernel).unwrap();
+    fs::write(&half, &whole[..whole.len() / 2]).unwrap();
+    put_on_card(card, &half, "trireme-b");
+    set_grub_variables(card, &["slot=b"], scratch);
+    let mut guest = Guest::boot(&board.machine());
+    answers(&mut guest);
+    assert!(guest.console().contains("slot b cannot be booted"), "{}", guest.console());
 }
 
 #[test]

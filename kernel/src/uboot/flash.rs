@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::cfi::{Bus, Flash, FlashError};
 use super::environment::{Environment, EnvironmentError};
@@ -12,7 +12,6 @@ use crate::arch::MapError;
 use crate::arguments::Arguments;
 use crate::boot::BootInformation;
 use crate::bus::registers::MappedRegisters;
-use crate::{preempt, thread, time};
 
 /// First and last byte of the environment, and the first byte of the flash it is in; all zero: none.
 static START: AtomicUsize = AtomicUsize::new(0);
@@ -20,8 +19,6 @@ static END: AtomicUsize = AtomicUsize::new(0);
 static BANK: AtomicUsize = AtomicUsize::new(0);
 /// One at a time.
 static IN_USE: AtomicBool = AtomicBool::new(false);
-/// `uboot.good=`, seconds.
-static TRIAL: AtomicU32 = AtomicU32::new(0);
 
 /// Why the environment cannot be read or changed.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +60,7 @@ impl Bus for MappedRegisters {
     }
 }
 
-/// Looks whether the flash that the boot arguments name is there, and starts the trial they ask for.
+/// Looks whether the flash that the boot arguments name is there.
 pub fn initialize(boot: &BootInformation, arguments: &Arguments<'_>) {
     let Some(text) = arguments.uboot_environment else { return };
     let Some(place) = super::parse_place(text) else {
@@ -78,12 +75,6 @@ pub fn initialize(boot: &BootInformation, arguments: &Arguments<'_>) {
     BANK.store(bank.start as usize, Ordering::Relaxed);
     START.store(place.start as usize, Ordering::Relaxed);
     END.store(place.end as usize, Ordering::Relaxed);
-    if let Some(seconds) = arguments.uboot_good {
-        TRIAL.store(seconds, Ordering::Relaxed);
-        if thread::spawn(trial, 0, thread::NORMAL, 0).is_none() {
-            log::error!("no memory to end the trial of this image");
-        }
-    }
 }
 
 /// The flash around `place`, by the device tree.
@@ -110,21 +101,6 @@ fn bank(_: &BootInformation, _: &Range<u64>) -> Option<Range<u64>> {
 #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
 fn inside(place: &Range<u64>, bank: &Range<u64>) -> bool {
     bank.start <= place.start && place.end <= bank.end
-}
-
-/// Marks the image good when the program has run for so long.
-extern "C" fn trial(_: usize) {
-    let seconds = TRIAL.load(Ordering::Relaxed);
-    let due = time::monotonic_ns().saturating_add(u64::from(seconds) * 1_000_000_000);
-    while time::monotonic_ns() < due {
-        let _guard = preempt::disable();
-        thread::block(Some(due));
-    }
-    match mark_good() {
-        Ok(true) => log::info!("this image ran for {seconds} s: marked good"),
-        Ok(false) => {}
-        Err(why) => log::error!("this image cannot be marked good: {why}"),
-    }
 }
 
 /// Ends the trial of the image that runs: from now on U-Boot boots it without counting. `false`: it was on none.

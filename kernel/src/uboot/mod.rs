@@ -13,7 +13,7 @@ mod environment;
 mod flash;
 
 #[cfg(target_os = "hermit")]
-pub use flash::{initialize, mark_good, set, show};
+pub use flash::{Error, initialize, mark_good, set, show};
 
 /// `uboot.env=ADDRESS:SIZE`, both in bytes, hexadecimal with `0x`.
 pub(crate) fn parse_place(text: &str) -> Option<core::ops::Range<u64>> {

@@ -27,6 +27,9 @@ const WAYS: [(&str, &str, bool); 3] = [
     ("TFTP (FIT)", "TFTP", true),
 ];
 
+/// The same for a card that GRUB boots.
+const BY_GRUB: [(&str, &str, bool); 1] = [("card by itself, GRUB", "", false)];
+
 /// What `tools/bench/boards.py` prints: instructions up to the kernel's entry, and from there to the answer.
 #[derive(Deserialize)]
 struct Counted {
@@ -52,7 +55,8 @@ pub fn boards(when: &str) -> Result<String> {
         let (kernel, fit, card) = (size(&made.kernel)?, size(&made.fit)?, size(&made.card)?);
         writeln!(sizes, "| {name} | {kernel} | {fit} | {tree} | {} |", card >> 20)?;
         if board.emulation.is_some() {
-            for (way, part, tftp) in WAYS {
+            let ways: &[_] = if board.grub.is_some() { &BY_GRUB } else { &WAYS };
+            for &(way, part, tftp) in ways {
                 eprintln!("== {name}: {way} ...");
                 let Counted { loader, boot } = count(&board, &made, part, tftp)?;
                 writeln!(times, "| {name} | {way} | {:.1} | {:.1} |", mega(boot), mega(loader))?;
@@ -66,9 +70,9 @@ pub fn boards(when: &str) -> Result<String> {
          | board | kernel | FIT | device tree of ours | card |\n|---|---|---|---|---|\n{sizes}\n\
          Millions of executed instructions, which at `-icount shift=0` are milliseconds of the guest's time when it is not idle, counted by \
          tools/bench/boards.py (one run, static address, \
-         virtio-net): from U-Boot's jump to the kernel to the first HTTP answer, and before that in U-Boot, whose countdown alone is \
-         2,000. On x86_64 string instructions are not counted.\n\n\
-         | board | way | kernel's entry to first answer | U-Boot before |\n|---|---|---|---|\n{times}"
+         virtio-net): from the boot loader's jump to the kernel to the first HTTP answer, and before that in U-Boot or in BIOS and GRUB, whose \
+         countdown alone is 2,000. On x86_64 string instructions are not counted.\n\n\
+         | board | way | kernel's entry to first answer | before |\n|---|---|---|---|\n{times}"
     ))
 }
 

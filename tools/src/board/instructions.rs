@@ -35,6 +35,14 @@ pub fn instructions(board: &Board, package: &Package, append: &str) -> String {
     let mut text = format!("{}: {}\n", board.name, board.description);
     let _ = writeln!(text, "console: {}; the page: docs/boards/{}.md\n", board.console, board.name);
 
+    if board.grub.is_some() {
+        let _ = writeln!(text, "disk or USB stick, by GRUB, which is on it:");
+        let card = package.card.display();
+        let _ = writeln!(text, "{HERE}dd if={card} of=/dev/DISK bs=1M conv=fsync");
+        let _ =
+            writeln!(text, "  It boots by itself; ESC on the console stops at GRUB's prompt.\n");
+    }
+
     let _ = writeln!(text, "SD card:");
     let _ = writeln!(text, "{HERE}dd if={} of=/dev/CARD bs=1M conv=fsync", package.card.display());
     let script = format!("{:#x}", board.load.script);

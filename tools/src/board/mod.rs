@@ -3,7 +3,10 @@
 //! A board is data. Its loader is U-Boot or boots like Linux does, and everything it is given is made here from one
 //! built image: a FIT, an SD card, a folder for TFTP, a script for U-Boot, and the commands to type.
 
+#[cfg(test)]
+mod bindings;
 mod fit;
+mod grub;
 pub mod instructions;
 mod package;
 mod script;
@@ -68,14 +71,30 @@ pub struct Disk {
     pub device: u32,
 }
 
-/// Where U-Boot keeps its environment in memory-mapped flash: the appliance can then write it too.
+/// U-Boot's environment, if it keeps one: then it counts the boots of an image on trial.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Environment {
+    /// Where it lies, if that is memory-mapped flash: the appliance can then write it too.
+    pub flash: Option<Flash>,
+}
+
+/// A place in memory-mapped flash.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flash {
     /// Physical address, at the beginning of a sector.
-    pub flash: u64,
+    pub start: u64,
     /// Bytes, whole sectors.
     pub size: u64,
+}
+
+/// GRUB starts a PC from the card.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grub {
+    /// `BYTE:BIT` of CMOS memory, decimal, by which an image on trial says that it is good.
+    pub cmos: String,
 }
 
 /// How QEMU plays the board.
@@ -86,7 +105,7 @@ pub struct Emulation {
     pub machine: String,
     /// RAM in MiB.
     pub memory: u32,
-    /// The boot loader, under Debian's `/usr/lib/u-boot`.
+    /// The firmware: U-Boot, under Debian's `/usr/lib/u-boot`, or a file of QEMU's own.
     pub firmware: String,
     /// Where a boot loader enters the kernel.
     pub entries: Vec<u64>,
@@ -115,8 +134,10 @@ pub struct Board {
     pub load: Load,
     /// The disk, if the boot loader is U-Boot and reads one.
     pub disk: Option<Disk>,
-    /// U-Boot's environment, if an appliance can write it.
+    /// U-Boot's environment, if it keeps one.
     pub environment: Option<Environment>,
+    /// GRUB on the card, for PCs.
+    pub grub: Option<Grub>,
     /// How QEMU plays the board, if it can.
     pub emulation: Option<Emulation>,
     /// Boot arguments the board needs.
@@ -185,7 +206,9 @@ impl Board {
         let mut machine = Machine::new(self.architecture()?, &package.kernel);
         machine.machine = Some(emulation.machine.clone());
         machine.memory = emulation.memory;
-        machine.firmware = Some(Path::new("/usr/lib/u-boot").join(&emulation.firmware));
+        let uboot = Path::new("/usr/lib/u-boot").join(&emulation.firmware);
+        let firmware = if uboot.exists() { uboot } else { PathBuf::from(&emulation.firmware) };
+        machine.firmware = Some(firmware);
         machine.disk = Some(package.card.clone());
         Some(machine)
     }

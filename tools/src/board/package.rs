@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Board, Key, Processor, fit, script, sd, write};
+use super::{Board, Key, Processor, fit, grub, script, sd, write};
 use crate::elf;
 use crate::image::Image;
 use crate::workspace::output;
@@ -116,7 +116,15 @@ pub fn package(
     if let Some(tree) = &tree {
         on_card.push(("board.dtb".to_owned(), tree.as_path()));
     }
+    let loader = board.grub.as_ref().map(|grub| grub::make(grub, &own_kernel, append, folder));
+    let loader = loader.transpose()?;
+    for (name, file) in loader.iter().flat_map(|loader| &loader.files) {
+        on_card.push((name.clone(), file.as_path()));
+    }
     sd::write(&card, &on_card)?;
+    if let Some(loader) = &loader {
+        sd::add_loader(&card, &loader.first, &loader.core)?;
+    }
 
     let served = format!("{app}.itb");
     fs::copy(&fit, tftp.join(&served))?;
@@ -144,7 +152,7 @@ fn run_bytes(kernel: &[u8], field: Range<usize>) -> Result<u64> {
 }
 
 /// Words as GRUB's shell has them: one in which a letter means something to it is quoted.
-fn grub_words(arguments: &str) -> String {
+pub(super) fn grub_words(arguments: &str) -> String {
     let plain = |word: &&str| {
         !word.contains(|c: char| !(c.is_ascii_alphanumeric() || "_-=:.,/[]%@+".contains(c)))
     };

@@ -1,10 +1,11 @@
 //! The raw image of an SD card (or any disk): a partition table and one FAT32 file system.
 
 use std::fs::OpenOptions;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use mbrman::{BOOT_ACTIVE, CHS, MBR, MBRPartitionEntry};
 
 use crate::workspace::output;
@@ -65,6 +66,20 @@ pub(super) fn write(card: &Path, files: &[(String, &Path)]) -> Result<()> {
     for (name, file) in files {
         mtool("mcopy", &place).arg(file).arg(format!("::{name}")).run()?;
     }
+    Ok(())
+}
+
+/// Bytes of code in the first sector; behind them are the disk's serial number and the partition table.
+const CODE: usize = 440;
+
+/// Puts a PC's boot loader on the card: `first` into the first sector, `core` into those behind it.
+pub(super) fn add_loader(card: &Path, first: &[u8], core: &[u8]) -> Result<()> {
+    let room = START - u64::from(SECTOR);
+    ensure!(core.len() as u64 <= room, "a boot loader of {} bytes, for {room}", core.len());
+    let mut disk = OpenOptions::new().write(true).open(card)?;
+    disk.write_all(first.get(..CODE).context("a boot sector cut short")?)?;
+    disk.seek(SeekFrom::Start(SECTOR.into()))?;
+    disk.write_all(core)?;
     Ok(())
 }
 

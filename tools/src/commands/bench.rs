@@ -25,7 +25,7 @@ struct Section {
 const SECTIONS: [Section; 3] = [
     Section {
         name: "boards",
-        needs: &[Need::Image, Need::Qemu, Need::Board, Need::Bench],
+        needs: &[Need::Image, Need::Qemu, Need::Board, Need::Grub, Need::Bench],
         write: |_, when| boards(when),
     },
     Section { name: "rhine", needs: &[Need::Image, Need::Qemu, Need::Bench], write: rhine },

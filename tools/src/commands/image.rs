@@ -74,6 +74,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
 
 fn for_board(board: &Board, app: &App, arguments: &Arguments) -> Result<ExitCode> {
     setup::ensure(&[Need::Board])?;
+    if board.grub.is_some() {
+        setup::ensure(&[Need::Grub])?;
+    }
     let key = arguments.key.as_deref().map(Key::open).transpose()?;
     let folder = arguments.out.clone().unwrap_or_else(|| {
         app.target_directory.join("trireme").join(format!("{}-{}", app.binary, board.name))

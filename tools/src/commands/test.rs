@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     if arguments.miri {
         return miri();
     }
-    setup::ensure(&[Need::Image, Need::Board, Need::Tests])?;
+    setup::ensure(&[Need::Image, Need::Board, Need::Grub, Need::Tests])?;
     if !arguments.host_only {
         setup::ensure(&[Need::Qemu, Need::Tap, Need::Judge])?;
     }

@@ -21,6 +21,8 @@ pub enum Need {
     Trees,
     /// What board images are made with.
     Board,
+    /// GRUB, for the images of PCs.
+    Grub,
     /// TAP devices.
     Tap,
     /// The programs and crates that the test suite drives.
@@ -33,11 +35,12 @@ pub enum Need {
 
 impl Need {
     /// Everything there is.
-    pub const ALL: [Need; 8] = [
+    pub const ALL: [Need; 9] = [
         Need::Image,
         Need::Qemu,
         Need::Trees,
         Need::Board,
+        Need::Grub,
         Need::Tap,
         Need::Tests,
         Need::Bench,
@@ -53,6 +56,7 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
             Need::Qemu => qemu::install(),
             Need::Trees => packages::install(packages::TREES),
             Need::Board => packages::install(packages::BOARD),
+            Need::Grub => packages::install(packages::GRUB),
             Need::Tap => packages::install(packages::TAP),
             Need::Tests => packages::install(packages::TESTS)
                 .and_then(|()| promtool::install())

@@ -26,6 +26,10 @@ pub(super) const BOARD: &[Wanted] = &[
     ("openssl", "openssl"),
 ];
 
+/// For the images of PCs.
+pub(super) const GRUB: &[Wanted] =
+    &[("grub-mkimage", "grub-common"), ("/usr/lib/grub/i386-pc/boot.img", "grub-pc-bin")];
+
 /// For the test suite.
 pub(super) const TESTS: &[Wanted] = &[
     ("ip", "iproute2"),
