@@ -20,6 +20,7 @@
 extern crate alloc;
 
 pub mod checksum;
+mod counters;
 mod dma;
 #[cfg(any(test, feature = "double"))]
 pub mod double;

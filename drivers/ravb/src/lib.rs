@@ -42,12 +42,11 @@ mod variant;
 pub use ability::transmit_ability;
 pub use nic::Ravb;
 pub use phy::Delays;
-pub use trireme_registers::Timeout;
+pub use trireme_registers::{Error, Timeout};
 pub use variant::Variant;
 
 use alloc::boxed::Box;
-use core::fmt;
-use trireme_nic::{DmaError, MacAddress};
+use trireme_nic::MacAddress;
 
 /// Waits for so many microseconds.
 pub type Delay = Box<dyn Fn(u32) + Send>;
@@ -72,39 +71,4 @@ pub struct Config {
     pub receive_buffers: usize,
     /// Waits; used while the card is brought up, reset, switched or its PHY asked, never per frame.
     pub delay: Delay,
-}
-
-/// Why a card cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// All registers read as ones.
-    Absent,
-    /// It did not do something in time.
-    Timeout(Timeout),
-    /// No memory, or none the card can reach.
-    Memory(DmaError),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Absent => f.write_str("the card does not answer"),
-            Error::Timeout(timeout) => timeout.fmt(f),
-            Error::Memory(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for Error {}
-
-impl From<Timeout> for Error {
-    fn from(timeout: Timeout) -> Error {
-        Error::Timeout(timeout)
-    }
-}
-
-impl From<DmaError> for Error {
-    fn from(error: DmaError) -> Error {
-        Error::Memory(error)
-    }
 }

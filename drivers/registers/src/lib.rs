@@ -2,16 +2,18 @@
 //!
 //! The rule is part of the type, so that a call says what happens: `read`, `write`, `modify` on
 //! [`Rw`]; `ack` on [`W1c`], whose plain write would be a mistake. No derive, no description
-//! language. And [`wait_until`], for what a register says only after a while.
+//! language. And [`wait_until`], for what a register says only after a while, and [`Error`], for when it never does.
 
 #![no_std]
 #![deny(unsafe_code)]
 
+mod error;
 mod wait;
 
 use core::marker::PhantomData;
 use trireme_nic::Registers;
 
+pub use error::Error;
 pub use wait::{Timeout, wait_in_steps, wait_until};
 
 /// Reading has no effect, writing has none either.
