@@ -108,7 +108,7 @@ impl EnvironmentFlash {
 
 /// Makes the files of one application in `folder`.
 pub fn make(board: &Board, app: &str, append: &str, key: Option<&Key>, folder: &Path) -> Package {
-    let image = image(app, board.architecture().expect("there is a kernel for it"));
+    let image = image(app, board.architecture());
     package(board, app, &image, append, key, folder).unwrap_or_else(|e| panic!("{e:#}"))
 }
 

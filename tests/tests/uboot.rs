@@ -133,11 +133,15 @@ fn bzimage_boots_by_grub() {
     answers(&mut network_boot(&board, "grub.0"));
 }
 
-/// Behind U-Boot the way out is the firmware's, PSCI here, with no debugger to ask.
-#[test]
-fn machine_behind_uboot_resets_and_switches_off() {
+/// Behind U-Boot the way out is the firmware's, PSCI here, with no debugger to ask: by HVC for a guest, and by SMC where U-Boot
+/// and the kernel are entered at EL2, as on boards.
+#[rstest]
+fn machine_behind_uboot_resets_and_switches_off(
+    #[values("virt", "virt,virtualization=on,gic-version=3")] kind: &str,
+) {
     let board = OnBoard::new("qemu-arm64", "httpd", "", None);
     let mut machine = board.machine();
+    machine.machine = Some(kind.to_owned());
     machine.extra = ["-semihosting-config", "enable=off"].map(Into::into).into();
     let mut guest = Guest::boot(&machine);
     guest.hurry_uboot(0, LIMIT);

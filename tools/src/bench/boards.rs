@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::guests::cpu;
 use crate::app::App;
 use crate::board::instructions::{commands, instructions};
-use crate::board::{Board, Package, package};
+use crate::board::{Board, Package, Processor, package, zimage};
 use crate::qemu::Network;
 use crate::workspace::{root, shown, target_directory};
 use crate::{image, setup};
@@ -45,9 +45,17 @@ pub fn boards(when: &str) -> Result<String> {
     let mut times = String::new();
     for name in Board::names()? {
         let board = Board::find(&name)?;
-        let Some(arch) = board.architecture() else { continue };
-        let built = image::build(&app, arch, None)?;
+        let built = image::build(&app, board.architecture(), None)?;
         let folder = target_directory().join("trireme").join(format!("bench-{name}"));
+        if board.arch == Processor::Armv4 {
+            let kernel = fs::metadata(&built.boot)?.len();
+            let wrapped =
+                zimage::wrap(&board, &app.binary, &fs::read(&built.boot)?, ADDRESS, &folder)?;
+            let whole = fs::metadata(&wrapped.zimage)?.len();
+            writeln!(sizes, "| {name} | {kernel} | – | {} | – |", whole - kernel)?;
+            fs::remove_dir_all(folder)?;
+            continue;
+        }
         let made = package(&board, &app.binary, &built, ADDRESS, None, &folder)?;
         let size = |file: &Path| -> Result<u64> { Ok(fs::metadata(file)?.len()) };
         let tree = made.tree.as_deref().map(size).transpose()?;
@@ -66,7 +74,7 @@ pub fn boards(when: &str) -> Result<String> {
     }
     Ok(format!(
         "## Board images\n\nWritten by `./run.sh bench boards` on {when}. httpd with its files. Sizes are in bytes, the card's in MiB; a FIT \
-         holds kernel, device tree and hashes. Gemini's boards are not here.\n\n\
+         holds kernel, device tree and hashes; Gemini's boards take a zImage with the tree behind it.\n\n\
          | board | kernel | FIT | device tree of ours | card |\n|---|---|---|---|---|\n{sizes}\n\
          Millions of executed instructions, which at `-icount shift=0` are milliseconds of the guest's time when it is not idle, counted by \
          tools/bench/boards.py (one run, static address, \

@@ -191,19 +191,19 @@ impl Board {
         Ok(board)
     }
 
-    /// What the board's kernel is built for; `None`: its loader is not U-Boot.
-    pub fn architecture(&self) -> Option<Arch> {
+    /// What the board's kernel is built for.
+    pub fn architecture(&self) -> Arch {
         match self.arch {
-            Processor::X86_64 => Some(Arch::X86_64),
-            Processor::Aarch64 => Some(Arch::Aarch64),
-            Processor::Armv4 => None,
+            Processor::X86_64 => Arch::X86_64,
+            Processor::Aarch64 => Arch::Aarch64,
+            Processor::Armv4 => Arch::Armv4,
         }
     }
 
     /// The board in QEMU, with the card in it and U-Boot's firmware; `None` if QEMU lacks it.
     pub fn emulated(&self, package: &Package) -> Option<Machine> {
         let emulation = self.emulation.as_ref()?;
-        let mut machine = Machine::new(self.architecture()?, &package.kernel);
+        let mut machine = Machine::new(self.architecture(), &package.kernel);
         machine.machine = Some(emulation.machine.clone());
         machine.memory = emulation.memory;
         let uboot = Path::new("/usr/lib/u-boot").join(&emulation.firmware);

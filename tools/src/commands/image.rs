@@ -81,18 +81,13 @@ fn for_board(board: &Board, app: &App, arguments: &Arguments) -> Result<ExitCode
     let folder = arguments.out.clone().unwrap_or_else(|| {
         app.target_directory.join("trireme").join(format!("{}-{}", app.binary, board.name))
     });
-    let arch = match board.arch {
-        Processor::X86_64 => Arch::X86_64,
-        Processor::Aarch64 => Arch::Aarch64,
-        Processor::Armv4 => {
-            let image = image::build(app, Arch::Armv4, arguments.files.as_deref())?;
-            let kernel = fs::read(&image.boot).context("the image vanished")?;
-            let wrapped = zimage::wrap(board, &app.binary, &kernel, &arguments.append, &folder)?;
-            let text = zimage::instructions(board, &wrapped);
-            return finish(&folder, &text);
-        }
-    };
-    let image = image::build(app, arch, arguments.files.as_deref())?;
+    let image = image::build(app, board.architecture(), arguments.files.as_deref())?;
+    if board.arch == Processor::Armv4 {
+        let kernel = fs::read(&image.boot).context("the image vanished")?;
+        let wrapped = zimage::wrap(board, &app.binary, &kernel, &arguments.append, &folder)?;
+        let text = zimage::instructions(board, &wrapped);
+        return finish(&folder, &text);
+    }
     let append = &arguments.append;
     let package = board::package(board, &app.binary, &image, append, key.as_ref(), &folder)?;
     let mut text = instructions(board, &package, append);
