@@ -2,6 +2,8 @@
 
 /// Octets of the common header.
 const HEADER: usize = 34;
+/// No network keeps a message for this long, in the units of correctionField: a second, in nanoseconds times 2^16.
+const CORRECTION: u64 = 1_000_000_000 << 16;
 
 /// messageType.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +86,8 @@ pub fn parse(bytes: &[u8]) -> Option<Message<'_>> {
     let header: &[u8; HEADER] = bytes.first_chunk()?;
     let kind = Kind::of(header[0] & 0xf)?;
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    if header[1] & 0xf != 2 || length < kind.least() {
+    let correction = i64::from_be_bytes(*header[8..].first_chunk()?);
+    if header[1] & 0xf != 2 || length < kind.least() || correction.unsigned_abs() >= CORRECTION {
         return None;
     }
     let sequence = u16::from_be_bytes([header[30], header[31]]);
@@ -116,7 +119,8 @@ mod tests {
     fn what_is_no_message_is_none() {
         assert_eq!(parse(&[]), None);
         assert_eq!(parse(&sync()[..43]), None, "longer than it is");
-        for (at, value) in [(0, 0x07), (0, 0x0b), (1, 0x01), (3, 43)] {
+        // Unknown, shorter than an Announce, version 1, cut short, corrected by more than a day either way.
+        for (at, value) in [(0, 0x07), (0, 0x0b), (1, 0x01), (3, 43), (8, 0x10), (8, 0xef)] {
             let mut bytes = sync();
             bytes[at] = value;
             assert_eq!(parse(&bytes), None, "{value:#x} at {at}");
