@@ -449,7 +449,8 @@ impl Stack {
             .min(micros(self.reassembly.due()))
             .min(micros(self.services_due));
         for interface in &self.interfaces {
-            let service = interface.nic.service_at().map_or(NEVER, |us| us as i64);
+            let service = interface.nic.service_at();
+            let service = service.and_then(|us| i64::try_from(us).ok()).unwrap_or(NEVER);
             at = at.min(service);
             if !interface.loopback {
                 at = at

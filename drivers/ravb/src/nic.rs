@@ -573,7 +573,7 @@ impl<R: Registers, D: Dma + Send> Nic for Ravb<R, D> {
 
     fn service_at(&self) -> Option<u64> {
         if self.broken_until_us.is_some() {
-            return self.broken_until_us;
+            return self.broken_until_us.filter(|at| *at != FOR_GOOD);
         }
         let patience = if self.kicked { WATCHDOG_US } else { KICK_US };
         let watched = self.sending() > 0 && self.setting.link.link.up;

@@ -426,6 +426,7 @@ fn waits_for_a_stop_are_bounded() {
             rig.send(&data);
             rig.driver.stop(trireme_nic::Stop::Reboot);
             assert!(rig.now_us() - before < 600_000, "{variant:?}: stopped for good");
+            assert_eq!(rig.driver.service_at(), None, "nothing is due any more");
             assert_eq!(rig.register(0x00c) & 0xf, 1, "reset mode, whatever it takes");
         }
     }
