@@ -130,7 +130,9 @@ fn described(boot: &BootInformation) -> Described {
             }
             #[cfg(target_arch = "aarch64")]
             {
-                cards.ravb.extend(fdt::ravb::card(place));
+                if cfg!(feature = "ravb") {
+                    cards.ravb.extend(fdt::ravb::card(place));
+                }
                 cards.generators.extend(fdt::ravb::generator(place));
             }
             cards.watchdogs.extend(watchdog::at_node(place));
@@ -161,16 +163,18 @@ fn source(kind: DeviceType) -> Option<Source> {
 }
 
 fn on_pci(host: &Host, function: &Function, kind: DeviceType, rhines: rhine::Settings) {
-    if rhine::is(function) && kind == DeviceType::Network {
+    if cfg!(feature = "rhine") && rhine::is(function) && kind == DeviceType::Network {
         return rhine::add(host, function, random_mac(), rhines);
     }
-    if gemini::is(function) {
+    if cfg!(feature = "gemini") && gemini::is(function) {
         if kind == DeviceType::Network {
             gemini::on_carrier(host, function, random_mac);
         }
         return;
     }
-    if let Some(variant) = ravb::carried(function) {
+    if cfg!(feature = "ravb")
+        && let Some(variant) = ravb::carried(function)
+    {
         if kind == DeviceType::Network {
             ravb::on_carrier(host, function, variant, random_mac());
         }

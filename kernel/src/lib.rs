@@ -19,7 +19,8 @@
 //! - **Nothing ticks.** A timer interrupt comes when something is due ([`time`]).
 
 #![cfg_attr(not(any(test, not(target_os = "hermit"))), no_std)]
-#![cfg_attr(not(target_os = "hermit"), allow(dead_code))]
+// Without the machine, or the console's commands, nobody asks for much of it.
+#![cfg_attr(not(all(target_os = "hermit", feature = "console")), allow(dead_code, unused_imports))]
 // Hardly anything here is called by path (`network`, `system`, `poller` and `socket` are): `pub` says "for the other modules".
 #![allow(unreachable_pub)]
 // Sources are cited in brackets, which rustdoc takes for links.
@@ -36,6 +37,7 @@ mod futex;
 pub mod network;
 pub mod ptp;
 mod ready;
+#[cfg(feature = "console")]
 mod shell;
 mod slots;
 mod small;

@@ -10,7 +10,7 @@ use crate::arguments::Arguments;
 use crate::boot::{BootInformation, give_up};
 use crate::{
     arch, console, descriptor, devices, entropy, files, logging, memory, net, panic, preempt,
-    shell, syslog, thread, time, tls, trial, watchdog,
+    syslog, thread, time, tls, trial, watchdog,
 };
 
 unsafe extern "C" {
@@ -87,8 +87,9 @@ fn bring_up(boot: &BootInformation) -> Program {
     net::configured(&arguments);
     trial::initialize(boot, &arguments);
     syslog::initialize(arguments.syslog, arguments.hostname.unwrap_or("trireme"));
+    #[cfg(feature = "console")]
     if !arguments.shell_off {
-        shell::start(arguments.hostname.unwrap_or("trireme"));
+        crate::shell::start(arguments.hostname.unwrap_or("trireme"));
     }
     // Seeds the generator now if nothing has needed it yet: `HashMap` will.
     entropy::fill(&mut [0; 1]);

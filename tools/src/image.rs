@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::app::{App, KERNEL};
+use crate::app::{App, KERNEL, Optimize};
 use crate::arch::Arch;
 use crate::setup::{self, Need};
 use crate::{archive, elf, workspace};
@@ -111,12 +111,13 @@ fn link(app: &App, arch: Arch, files: Option<&Path>) -> Result<PathBuf> {
             Some(archive)
         }
     };
-    let mut cargo = cargo(if app.has_kernel { "build" } else { "rustc" }, arch, archive.as_deref());
+    let verb = if app.has_kernel { "build" } else { "rustc" };
+    let mut cargo = cargo(verb, arch, archive.as_deref(), app.optimize);
     cargo.arg("--manifest-path").arg(&app.manifest);
-    cargo.args(["--package", &app.package, "--bin", &app.binary]);
+    cargo.args(["--package", &app.package, "--bin", &app.binary]).args(app.features.arguments());
     if !app.has_kernel {
         // The program does not name the kernel, so the linker is made to: an `extern crate` from the command line.
-        let kernel = kernel(arch, archive.as_deref())?;
+        let kernel = kernel(arch, archive.as_deref(), app.optimize)?;
         let mut path = OsString::from("force:trireme=");
         path.push(&kernel);
         let dependencies = kernel.parent().context("a file without a folder")?.join("deps");
@@ -130,8 +131,8 @@ fn link(app: &App, arch: Arch, files: Option<&Path>) -> Result<PathBuf> {
 }
 
 /// Builds the kernel alone and returns its library.
-fn kernel(arch: Arch, archive: Option<&Path>) -> Result<PathBuf> {
-    let mut cargo = cargo("build", arch, archive);
+fn kernel(arch: Arch, archive: Option<&Path>, optimize: Optimize) -> Result<PathBuf> {
+    let mut cargo = cargo("build", arch, archive, optimize);
     cargo.args(["--package", KERNEL, "--lib"]);
     let messages = run(cargo, &format!("building the kernel for {}", arch.target()))?;
     let mut files = artifacts(&messages, KERNEL).flat_map(|artifact| artifact.filenames);
@@ -141,12 +142,15 @@ fn kernel(arch: Arch, archive: Option<&Path>) -> Result<PathBuf> {
 }
 
 /// A cargo command that builds for an image.
-fn cargo(verb: &str, arch: Arch, archive: Option<&Path>) -> Command {
+fn cargo(verb: &str, arch: Arch, archive: Option<&Path>, optimize: Optimize) -> Command {
     let mut cargo = workspace::cargo();
     cargo.args([verb, "--profile=appliance", "--message-format=json-render-diagnostics"]);
     cargo.arg("-Zbuild-std=std,panic_abort").args(arch.target_arguments(&workspace::root()));
     for setting in PROFILE {
         cargo.args(["--config", setting]);
+    }
+    if optimize == Optimize::Size {
+        cargo.args(["--config", "profile.appliance.opt-level=\"s\""]);
     }
     cargo.env("RUSTC_BOOTSTRAP", "1");
     cargo.env("CARGO_ENCODED_RUSTFLAGS", arch.rustflags(&workspace::root()).join("\x1f"));

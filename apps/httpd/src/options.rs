@@ -20,6 +20,7 @@ Usage: httpd [OPTIONS]
   --access-log           write the Common Log Format to the console
   --bytes                serve /bytes/N: N octets that can be checked by computation, N to 2^30
   --status               serve a status page at /.status, with metrics at /.status/metrics
+                         [a build may leave it out: cargo's feature `status`]
   --connections N        most connections at a time [10000]
   --cache KIB            memory for small files, and half as much for unfinished requests
                          [appliance: 1024, else: 8192]
@@ -107,7 +108,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, l
             }
             Arg::Long("access-log") => options.access_log = true,
             Arg::Long("bytes") => options.bytes = true,
-            Arg::Long("status") => options.status = true,
+            Arg::Long("status") if cfg!(feature = "status") => options.status = true,
             Arg::Long("connections") => options.connections = parser.value()?.parse()?,
             Arg::Long("cache") => options.cache = parser.value()?.parse_with(kibibytes)?,
             Arg::Long("request-timeout") => {

@@ -14,6 +14,7 @@ use crate::request::{Field, Method, Request};
 use crate::status::Status;
 
 /// Where the status page is mounted: a name that no file served here can have.
+#[cfg(feature = "status")]
 const STATUS: &[u8] = b"/.status";
 
 /// Separates the parts of a multipart body. It must not occur in them, so nobody may know it beforehand.
@@ -45,7 +46,8 @@ pub(crate) struct Responder {
     pub(crate) site: Site,
     pub(crate) clock: Clock,
     pub(crate) boundary: Boundary,
-    /// What is served below [`STATUS`], if it is.
+    /// What is served below `/.status`, if it is.
+    #[cfg(feature = "status")]
     pub(crate) status: Option<trireme_status::Status>,
 }
 
@@ -73,6 +75,7 @@ impl Responder {
             return Answer { status: Status::NoContent, length: 0, close: !request.persistent };
         }
         let without_body = request.method == Method::Head;
+        #[cfg(feature = "status")]
         if let Some(below) = page {
             return self.report(request, below, now, out);
         }
@@ -114,6 +117,7 @@ impl Responder {
     }
 
     /// What follows the status page's place in the path, if the page is served and is what is asked for.
+    #[cfg(feature = "status")]
     fn page<'b>(&self, request: &Request<'_, 'b>) -> Option<&'b str> {
         self.status.as_ref()?;
         let path = request.target.split(|&octet| octet == b'?').next()?;
@@ -121,6 +125,12 @@ impl Responder {
         (below.is_empty() || below.starts_with('/')).then_some(below)
     }
 
+    #[cfg(not(feature = "status"))]
+    fn page<'b>(&self, _: &Request<'_, 'b>) -> Option<&'b str> {
+        None
+    }
+
+    #[cfg(feature = "status")]
     fn report(
         &mut self,
         request: &Request<'_, '_>,

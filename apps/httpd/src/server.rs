@@ -137,6 +137,7 @@ impl Server {
                 site: Site::new(options.root.clone(), options.cache, options.bytes),
                 clock: Clock::new(now),
                 boundary: Boundary::random(),
+                #[cfg(feature = "status")]
                 status: options.status.then(trireme_status::Status::from_environment),
             },
             log: options.access_log.then(AccessLog::to_console),

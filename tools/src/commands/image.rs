@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use trireme_tools::app::App;
+use trireme_tools::app::{App, Features};
 use trireme_tools::arch::Arch;
 use trireme_tools::board::instructions::instructions;
 use trireme_tools::board::{self, Board, Key, Processor, zimage};
@@ -26,6 +26,8 @@ pub(crate) struct Arguments {
     /// An application from crates.io, as it is; it need not know of Trireme
     #[arg(long = "crate", value_name = "NAME[@VERSION]", conflicts_with = "manifest_path")]
     from_registry: Option<String>,
+    #[command(flatten)]
+    features: Features,
     /// A folder to pack into the image instead of the application's own
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
@@ -51,10 +53,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     setup::ensure(&[Need::Image])?;
-    let app = match &arguments.from_registry {
+    let mut app = match &arguments.from_registry {
         Some(package) => App::from_registry(arguments.app.as_deref(), package)?,
         None => App::find(arguments.app.as_deref(), arguments.manifest_path.as_deref())?,
     };
+    app.features = arguments.features.clone();
     if let Some(board) = &arguments.board {
         return for_board(&Board::find(board)?, &app, &arguments);
     }

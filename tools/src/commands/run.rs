@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use trireme_tools::app::App;
+use trireme_tools::app::{App, Features};
 use trireme_tools::arch::Arch;
 use trireme_tools::net::{Forward, GUEST_V4, HOST_V4, Tap};
 use trireme_tools::qemu::{Machine, Network, Nic};
@@ -68,6 +68,8 @@ pub(crate) struct Arguments {
     /// An application from crates.io, as it is; it need not know of Trireme
     #[arg(long = "crate", value_name = "NAME[@VERSION]", conflicts_with = "manifest_path")]
     from_registry: Option<String>,
+    #[command(flatten)]
+    features: Features,
     /// A folder to pack into the image instead of the application's own
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
@@ -93,10 +95,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     if arguments.net == Net::Tap {
         setup::ensure(&[Need::Tap])?;
     }
-    let app = match &arguments.from_registry {
+    let mut app = match &arguments.from_registry {
         Some(package) => App::from_registry(arguments.app.as_deref(), package)?,
         None => App::find(arguments.app.as_deref(), arguments.manifest_path.as_deref())?,
     };
+    app.features = arguments.features.clone();
     let image = image::build(&app, arguments.arch, arguments.files.as_deref())?;
     let mut machine = Machine::new(arguments.arch, &image.boot);
     machine.machine = arguments.machine.clone();

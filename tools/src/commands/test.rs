@@ -91,6 +91,12 @@ fn form() -> Result<()> {
             clippy.args(["-p", "httpd", "-p", "echo", "-p", "trireme"]).args(deny),
         )?;
     }
+    // An image with as little as can be chosen.
+    let mut clippy = cargo();
+    clippy.args(["clippy", "-Zbuild-std=std,panic_abort", "--no-default-features"]);
+    clippy.args(Arch::Aarch64.target_arguments(&root()));
+    clippy.env("RUSTC_BOOTSTRAP", "1");
+    stage("lints without features", clippy.args(["-p", "httpd"]).args(deny))?;
     let documentation = |what: &str, arguments: &[&str]| {
         let mut doc = cargo();
         doc.env("RUSTDOCFLAGS", "-D warnings").env("RUSTC_BOOTSTRAP", "1");
