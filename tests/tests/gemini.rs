@@ -38,9 +38,13 @@ fn machine_there(arch: Arch, app: &str, append: &str) -> Machine {
     machine
 }
 
-fn machine(app: &str, append: &str) -> Machine {
+fn machine_of(arch: Arch, app: &str, append: &str) -> Machine {
     isolate_with_tap();
-    machine_there(Arch::Aarch64, app, &format!("{} {append}", static_address()))
+    machine_there(arch, app, &format!("{} {append}", static_address()))
+}
+
+fn machine(app: &str, append: &str) -> Machine {
+    machine_of(Arch::Aarch64, app, append)
 }
 
 /// A counter of the card, as the guest's console tells it.
@@ -76,10 +80,13 @@ fn it_serves_the_web(#[values(Arch::Aarch64, Arch::X86_64)] arch: Arch) {
     assert_eq!(got, "200 65536");
 }
 
-#[test]
-fn a_large_write_is_one_chain_and_many_full_segments() {
+/// On a processor of the card's own kind, too.
+#[rstest]
+fn a_large_write_is_one_chain_and_many_full_segments(
+    #[values(Arch::Aarch64, Arch::Armv4)] arch: Arch,
+) {
     let scratch = Scratch::new();
-    let mut guest = Guest::boot(&machine("echo", ""));
+    let mut guest = Guest::boot(&machine_of(arch, "echo", ""));
     let capture = Capture::start(&scratch.file("frames"));
     echo(SIZE, LIMIT);
     let (chains, cut) = (counter(&mut guest, "tx_packets"), counter(&mut guest, "tx_tso"));
