@@ -1,10 +1,11 @@
 //! Bring-up, in the order of [RV 3.2], and the E-MAC's and TOE's settings. E n is row n of [RV 6].
 
 use crate::Timeout;
-use crate::phy::{Delays, LinkState};
+use crate::phy::Delays;
 use crate::regs::{self, Apsr, Ccc, Csr0, Ecmr, Ecsr, Errors, Gccr, Sums, Tccr};
 use crate::variant::Variant;
 use trireme_nic::{MacAddress, Registers};
+use trireme_phy::LinkState;
 use trireme_registers::wait_until;
 
 /// Longest time until a gate of the TOE is seen shut. [RV 5.4]

@@ -1,13 +1,14 @@
 //! Events in, recovery out. [RV 3.7, 3.9]
 
 use crate::init;
-use crate::mdio::Bus;
+use crate::mdio;
 use crate::mode;
 use crate::nic::{Ravb, write_table};
-use crate::phy::LinkState;
+
 use crate::regs::{self, Ecsr, Errors, Iss};
 use crate::{Error, Timeout};
 use trireme_nic::{Dma, Registers};
+use trireme_phy::LinkState;
 
 /// Longest time without a frame sent, though there are some to send.
 pub(crate) const WATCHDOG_US: u64 = 2_000_000;
@@ -133,7 +134,7 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
 
     /// Asks the PHY and makes the MAC follow.
     pub(crate) fn look_at_link(&mut self) {
-        let bus = Bus { bar: &self.bar, delay: &*self.delay };
+        let bus = mdio::bus(&self.bar, &*self.delay);
         if !self.phy.is_found() {
             // One that came out of its reset late, or went back into it.
             self.phy.find(&bus, None);
@@ -234,7 +235,7 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
     /// From reset to running.
     pub(crate) fn start(&mut self) -> Result<(), Error> {
         init::open(&self.bar, self.variant, &self.delays, &*self.delay)?;
-        self.setting.link = self.phy.look(&Bus { bar: &self.bar, delay: &*self.delay });
+        self.setting.link = self.phy.look(&mdio::bus(&self.bar, &*self.delay));
         self.begin()
     }
 

@@ -6,9 +6,9 @@ use crate::desc::{self, kind};
 use crate::gptp::{self, MAX_SENT, MAX_TIMED};
 use crate::init::{self, Setting};
 use crate::irq::{KICK_US, Trouble, WATCHDOG_US};
-use crate::mdio::Bus;
+use crate::mdio;
 use crate::mode;
-use crate::phy::{Delays, LinkState, Phy};
+use crate::phy::{Delays, Phy};
 use crate::receive::{self, Home, Receiver};
 use crate::regs::{self, Csr, Csr0, Ecmr, Ecsr, Tccr};
 use crate::ring::{TxRing, buffers, reachable};
@@ -22,6 +22,7 @@ use trireme_nic::{
     MacAddress, Network, Nic, Pause, Ptp, PtpTime, ReceiveFilter, ReceivedFrame, Registers, Stop,
     TransmitAbility, TransmitRequest, Transport,
 };
+use trireme_phy::LinkState;
 use trireme_registers::wait_until;
 
 /// Receive buffers of the queue for network control.
@@ -110,7 +111,7 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
         init::open(&bar, variant, &delays, &*delay)?;
         let address =
             config.mac.or_else(|| init::read_address(&bar)).unwrap_or(config.fallback_mac);
-        let bus = Bus { bar: &bar, delay: &*delay };
+        let bus = mdio::bus(&bar, &*delay);
         let mut phy = Phy::new(variant, delays);
         if !phy.find(&bus, config.phy) {
             log::warn!("ravb: no PHY answers");
