@@ -215,6 +215,19 @@ fn both_ports_carry_traffic_at_once() {
     }
 }
 
+/// A board whose ports have PHYs: found over two GPIO lines, negotiated, asked.
+#[test]
+fn links_of_a_wbd222_are_its_phys() {
+    let mut machine = machine("echo", "");
+    machine.nic = Nic::Model(Model::gemini("wbd222"));
+    let mut guest = Guest::boot(&machine);
+    echo(SIZE, LIMIT);
+    let said = console::ask(&mut guest, "ethtool eth0");
+    assert!(said.contains("1000Mb/s") && said.contains("Link detected: yes"), "{said}");
+    // Nothing is plugged into the other.
+    assert!(console::ask(&mut guest, "ethtool eth1").contains("Link detected: no"));
+}
+
 #[test]
 fn iperf3_both_ways() {
     let guest = Guest::boot(&machine("iperf3", "-- -s"));

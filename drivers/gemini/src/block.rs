@@ -2,13 +2,15 @@
 
 use crate::counters::{Counters, SharedCounters};
 use crate::free::FreeQueue;
+use crate::gpio::{GpioPins, Lines};
 use crate::init::{self, Setting};
-use crate::link::{Attached, LinkState};
+use crate::link::Attached;
 use crate::port::{PortState, Trouble};
 use crate::regs::{self, GROUPS};
 use crate::{Config, Delay, Error, Offloads, PortConfig};
 use alloc::vec::Vec;
 use trireme_nic::{Dma, Link, ReceiveFilter, Registers};
+use trireme_phy::{LinkState, Mdio};
 
 /// Between attempts to bring a broken card back.
 const RECOVERY_INTERVAL_US: u64 = 1_000_000;
@@ -22,12 +24,16 @@ pub struct Windows<R> {
     pub ethernet: R,
     /// The global block, for resets and clocks. [GM 1.6]
     pub global: R,
+    /// GPIO 0, if a port has something on the management bus. [GM 1.9]
+    pub gpio: Option<R>,
 }
 
 /// Both ports and what they share.
 pub(crate) struct Block<R: Registers, D: Dma> {
     pub(crate) bar: R,
     pub(crate) global: R,
+    gpio: Option<R>,
+    lines: Lines,
     pub(crate) dma: D,
     pub(crate) delay: Delay,
     pub(crate) free: FreeQueue,
@@ -47,7 +53,7 @@ pub(crate) struct Block<R: Registers, D: Dma> {
 
 impl<R: Registers, D: Dma> Block<R, D> {
     pub(crate) fn new(windows: Windows<R>, dma: D, config: Config) -> Result<Block<R, D>, Error> {
-        let Windows { ethernet: bar, global } = windows;
+        let Windows { ethernet: bar, global, gpio } = windows;
         if !init::is_there(&bar) {
             return Err(Error::Absent);
         }
@@ -72,6 +78,8 @@ impl<R: Registers, D: Dma> Block<R, D> {
         let mut block = Block {
             bar,
             global,
+            gpio,
+            lines: config.lines,
             dma,
             delay: config.delay,
             free,
@@ -121,12 +129,21 @@ impl<R: Registers, D: Dma> Block<R, D> {
 
     /// The link as it is now.
     pub(crate) fn ask_link(&mut self, n: usize) -> LinkState {
-        match self.ports[n].attached {
+        let Block { gpio, lines, delay, ports, .. } = self;
+        let port = &mut ports[n];
+        let address = match port.attached {
             Attached::Fixed { pause } => {
                 let link = Link { up: true, speed_mbps: 1000, full_duplex: true };
-                LinkState { link, pause }
+                return LinkState { link, pause };
             }
+            Attached::Phy { address } => address,
+        };
+        let Some(gpio) = gpio else { return LinkState::default() };
+        let bus = Mdio::new(GpioPins::new(gpio, *lines), &**delay);
+        if !port.phy.is_found() && !port.phy.find(&bus, [address], |_, _, _| ()) {
+            return LinkState::default();
         }
+        port.phy.look(&bus)
     }
 
     /// Looks at the link, and has the MAC follow.

@@ -2,10 +2,11 @@
 
 use crate::Error;
 use crate::free::{FreeQueue, INSERT};
-use crate::link::LinkState;
+use crate::link;
 use crate::regs::{self, Config0, DmaCtrl, GROUPS, RxFilter, cause};
 use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 use trireme_nic::{MacAddress, ReceiveFilter, Registers};
+use trireme_phy::LinkState;
 use trireme_registers::{Timeout, wait_until};
 
 /// Bits of SOFT_RESET: both ports, and the second core, which must stay in reset. [GM 1.6]
@@ -170,7 +171,7 @@ pub(crate) fn port<R: Registers>(
         regs::mib(port, counter).read(bar);
     }
     write_address(bar, port, &setting.address);
-    regs::status(port).write(bar, setting.link.status());
+    regs::status(port).write(bar, link::status(&setting.link));
     regs::config0(port).modify(bar, |old| setting.config0(old) | Config0::DIS_TX | Config0::DIS_RX);
     regs::config1(port).write(bar, CONFIG1);
     regs::config2(port).write(bar, CONFIG2);
@@ -220,7 +221,7 @@ pub(crate) fn stop_dma<R: Registers>(bar: &R, port: usize) {
 pub(crate) fn change<R: Registers>(bar: &R, port: usize, setting: &Setting, delay: &dyn Fn(u32)) {
     silence(bar, port);
     delay(FINISH_US);
-    regs::status(port).write(bar, setting.link.status());
+    regs::status(port).write(bar, link::status(&setting.link));
     write_config(bar, port, setting);
 }
 

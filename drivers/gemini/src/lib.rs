@@ -30,6 +30,7 @@ mod block;
 mod counters;
 mod desc;
 mod free;
+mod gpio;
 mod init;
 mod link;
 mod nic;
@@ -43,6 +44,7 @@ pub use ability::{
     MAX_FRAME, MAX_SEGMENTED_FRAME, Offloads, TransmitWords, transmit_ability, transmit_words,
 };
 pub use block::Windows;
+pub use gpio::Lines;
 pub use link::Attached;
 pub use nic::{Gemini, MAX_MTU};
 pub use trireme_registers::Timeout;
@@ -70,6 +72,8 @@ pub struct PortConfig {
 pub struct Config {
     /// Ports in use.
     pub ports: [Option<PortConfig>; 2],
+    /// Where the management bus is, for ports that have a PHY.
+    pub lines: Lines,
     /// Receive buffers of about 2 KiB, for both ports together; 16 to 2047.
     pub receive_buffers: usize,
     /// Memory for frames to send, in bytes, of each port. At least 170 KiB are taken, at most 1.9 MiB used.

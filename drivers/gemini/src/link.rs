@@ -1,6 +1,7 @@
-//! What a port is attached to, and what its link is like. [GM 7]
+//! What a port is attached to, and what the MAC is to be told of its link. [GM 7]
 
 use trireme_nic::Link;
+use trireme_phy::LinkState;
 
 /// What a port's pins lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,28 +12,23 @@ pub enum Attached {
         /// It takes PAUSE frames.
         pause: bool,
     },
+    /// A PHY, at this address of the management bus.
+    Phy {
+        /// 0 to 31.
+        address: u8,
+    },
 }
 
-/// State of a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LinkState {
-    pub(crate) link: Link,
-    /// Both sides take PAUSE frames.
-    pub(crate) pause: bool,
-}
-
-impl LinkState {
-    /// What STATUS is to say: the pins are RGMII on every board. [GM 4.4]
-    pub(crate) fn status(&self) -> u32 {
-        let Link { up, speed_mbps, full_duplex } = self.link;
-        let speed = match speed_mbps {
-            1000 => 2,
-            100 => 1,
-            _ => 0,
-        };
-        let interface = if up && speed_mbps == 1000 { 3 } else { 2 };
-        u32::from(up) | speed << 1 | u32::from(full_duplex) << 3 | interface << 5
-    }
+/// What STATUS is to say: the pins are RGMII on every board. [GM 4.4]
+pub(crate) fn status(state: &LinkState) -> u32 {
+    let Link { up, speed_mbps, full_duplex } = state.link;
+    let speed = match speed_mbps {
+        1000 => 2,
+        100 => 1,
+        _ => 0,
+    };
+    let interface = if up && speed_mbps == 1000 { 3 } else { 2 };
+    u32::from(up) | speed << 1 | u32::from(full_duplex) << 3 | interface << 5
 }
 
 #[cfg(test)]
@@ -40,13 +36,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_is_that_of_the_sheet() {
+    fn values_are_those_of_the_sheet() {
         // [GM 4.4]
         let up = |speed_mbps| LinkState {
             link: Link { up: true, speed_mbps, full_duplex: true },
             pause: false,
         };
-        assert_eq!([1000, 100, 10].map(|speed| up(speed).status()), [0x6d, 0x4b, 0x49]);
-        assert_eq!(LinkState::default().status(), 0x40);
+        assert_eq!([1000, 100, 10].map(|speed| status(&up(speed))), [0x6d, 0x4b, 0x49]);
+        assert_eq!(status(&LinkState::default()), 0x40);
     }
 }

@@ -9,6 +9,7 @@ use crate::receive::{Frame, Receiver};
 use crate::regs::{self, cause};
 use crate::ring::{MAX_DESCRIPTORS, TxRing};
 use trireme_nic::{Buffer, Dma, DmaError, PoolSize, Registers, TransmitBuffers, TransmitRequest};
+use trireme_phy::{Advertisement, Phy};
 
 /// Buffers for single frames, and for frames to be cut: at most. The rings have up to 256 descriptors, as
 /// Linux' have.
@@ -76,6 +77,7 @@ pub(crate) struct PortState {
     /// 0 or 1, in the card.
     pub(crate) number: usize,
     pub(crate) attached: Attached,
+    pub(crate) phy: Phy,
     pub(crate) setting: Setting,
     pub(crate) offloads: Offloads,
     pub(crate) rx: Receiver,
@@ -125,6 +127,7 @@ impl PortState {
         Ok(PortState {
             number,
             attached,
+            phy: Phy::new(Advertisement::EVERYTHING),
             setting,
             offloads,
             rx: Receiver::new(dma, rx_order)?,

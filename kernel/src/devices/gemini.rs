@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use trireme_gemini::{Attached, Config, Gemini, PortConfig, Windows};
+use trireme_gemini::{Attached, Config, Gemini, Lines, PortConfig, Windows};
 use trireme_nic::Registers;
 
 use super::delay;
@@ -15,9 +15,10 @@ use crate::net;
 
 /// The carrier of `models/gemini`. [QEMU, docs/specs/pci-ids: 1af4:10f0 to 10ff are anyone's for experiments]
 const CARRIER: (u16, u16) = (0x1af4, 0x10f3);
-/// Bytes of registers: the Ethernet block's, and what is used of the global block's.
+/// Bytes of registers: the Ethernet block's, and what is used of the global block's and GPIO's.
 const ETHERNET_BYTES: usize = 0x1_0000;
 const GLOBAL_BYTES: usize = 0x38;
+const GPIO_BYTES: usize = 0x18;
 
 /// Whether it is the carrier.
 pub(super) fn is(function: &Function) -> bool {
@@ -27,8 +28,12 @@ pub(super) fn is(function: &Function) -> bool {
 /// What is on the other side of each port, by the board the carrier's subsystem says it stands for.
 fn attached(board: u16) -> Option<[Option<Attached>; 2]> {
     let fixed = Some(Attached::Fixed { pause: false });
+    let phy = |address| Some(Attached::Phy { address });
     match board {
         0 => Some([fixed, fixed]),
+        // DNS-313 and WBD-222.
+        1 => Some([phy(1), None]),
+        2 => Some([phy(1), phy(3)]),
         _ => None,
     }
 }
@@ -41,6 +46,7 @@ fn config(attached: [Option<Attached>; 2], mac: impl Fn() -> [u8; 6]) -> Config 
     };
     Config {
         ports: attached.map(port),
+        lines: Lines::REFERENCE,
         // 2 KiB each.
         receive_buffers: (share >> 12).clamp(32, 512),
         transmit_bytes: share / 4,
@@ -68,7 +74,7 @@ pub(super) fn on_carrier(host: &Host, function: &Function, mac: impl Fn() -> [u8
     let (Some(ethernet), Some(global)) = (map(0, ETHERNET_BYTES), map(1, GLOBAL_BYTES)) else {
         return log::error!("pci {place}: Gemini: its registers were not placed");
     };
-    let windows = Windows { ethernet, global };
+    let windows = Windows { ethernet, global, gpio: map(2, GPIO_BYTES) };
     if bring_up(windows, host.dma(), config(attached, mac), format_args!("pci {place}")) {
         interrupt::attach(line, trigger, Source::Network);
     }

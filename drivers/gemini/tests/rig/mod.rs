@@ -9,7 +9,7 @@ use frames::Spec;
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use trireme_gemini::{Attached, Config, Error, Gemini, PortConfig, Windows};
+use trireme_gemini::{Attached, Config, Error, Gemini, Lines, PortConfig, Windows};
 use trireme_gemini_model::{Board, BoardKind, Counters, Faults, Gemini as Model};
 use trireme_nic::double::{BusError, TwoMemories};
 use trireme_nic::{
@@ -158,6 +158,7 @@ pub fn config(card: &Arc<Mutex<Card>>) -> Config {
     };
     Config {
         ports: [Some(port(5)), Some(port(6))],
+        lines: Lines::REFERENCE,
         receive_buffers: BUFFERS,
         transmit_bytes: TRANSMIT_BYTES,
         delay: Box::new(delay),
@@ -165,7 +166,8 @@ pub fn config(card: &Arc<Mutex<Card>>) -> Config {
 }
 
 pub fn windows(card: &Arc<Mutex<Card>>) -> Windows<Bar> {
-    Windows { ethernet: Bar(card.clone(), 0), global: Bar(card.clone(), 1) }
+    let [ethernet, global, gpio] = [0, 1, 2].map(|window| Bar(card.clone(), window));
+    Windows { ethernet, global, gpio: Some(gpio) }
 }
 
 pub fn try_rig(board: BoardKind, faults: &str) -> Result<Rig, (Error, Arc<Mutex<Card>>)> {
