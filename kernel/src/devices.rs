@@ -76,6 +76,8 @@ struct Cards {
     ravb: Vec<crate::fdt::ravb::Card>,
     #[cfg(target_arch = "aarch64")]
     generators: Vec<(trireme_ravb::cpg::Kind, core::ops::Range<u64>)>,
+    #[cfg(target_arch = "arm")]
+    gemini: crate::fdt::gemini::Gemini,
     #[cfg(not(target_arch = "x86_64"))]
     watchdogs: Vec<watchdog::Node>,
 }
@@ -102,6 +104,8 @@ impl Cards {
         for card in self.ravb.iter().take(MAX_FIXED) {
             ravb::at_node(card, &self.generators, random_mac());
         }
+        #[cfg(target_arch = "arm")]
+        gemini::at_node(&self.gemini, random_mac);
     }
 }
 
@@ -135,6 +139,8 @@ fn described(boot: &BootInformation) -> Described {
                 }
                 cards.generators.extend(fdt::ravb::generator(place));
             }
+            #[cfg(target_arch = "arm")]
+            cards.gemini.look(place);
             cards.watchdogs.extend(watchdog::at_node(place));
             if !place.is("virtio,mmio") || !place.enabled() {
                 return;

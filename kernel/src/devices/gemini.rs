@@ -1,4 +1,4 @@
-//! The Ethernet ports of a Cortina Gemini: where a carrier in QEMU has them.
+//! The Ethernet ports of a Cortina Gemini: where the device tree or a carrier in QEMU has them.
 
 use alloc::boxed::Box;
 
@@ -77,6 +77,41 @@ pub(super) fn on_carrier(host: &Host, function: &Function, mac: impl Fn() -> [u8
     let windows = Windows { ethernet, global, gpio: map(2, GPIO_BYTES) };
     if bring_up(windows, host.dma(), config(attached, mac), format_args!("pci {place}")) {
         interrupt::attach(line, trigger, Source::Network);
+    }
+}
+
+/// Brings up the ports the device tree has.
+#[cfg(target_arch = "arm")]
+pub(super) fn at_node(card: &crate::fdt::gemini::Gemini, mac: impl Fn() -> [u8; 6]) {
+    let (Some(start), Some(global)) = (card.ethernet, card.global.clone()) else { return };
+    if card.lines.iter().any(|line| !interrupt::is_valid(line.line)) {
+        return log::error!("gemini {start:#x}: no such interrupt line");
+    }
+    let map = |registers: core::ops::Range<u64>, bytes| {
+        let registers = MappedRegisters::map(registers).ok()?;
+        registers.contains(0, bytes).then_some(registers)
+    };
+    let management = card.management();
+    let ethernet = map(start..start + ETHERNET_BYTES as u64, ETHERNET_BYTES);
+    let (Some(ethernet), Some(global)) = (ethernet, map(global, GLOBAL_BYTES)) else {
+        return log::error!("gemini {start:#x}: its registers cannot be reached");
+    };
+    let gpio = management.clone().and_then(|(registers, _)| map(registers, GPIO_BYTES));
+    let attached = card.ports.map(|port| card.attached(&port?));
+    let mut config = config(attached, mac);
+    config.lines = management.map_or(config.lines, |(_, lines)| lines);
+    for (port, node) in config.ports.iter_mut().zip(card.ports) {
+        if let (Some(port), Some(node)) = (port, node) {
+            port.mac = node.mac;
+        }
+    }
+    let windows = Windows { ethernet, global, gpio };
+    let dma = KernelDma::new(false);
+    if bring_up(windows, dma, config, format_args!("gemini {start:#x}")) {
+        // The free queue's causes come by port 1's. [docs/hardware/gemini.md 6.1]
+        for line in &card.lines {
+            interrupt::attach(line.line, line.sense.into(), Source::Network);
+        }
     }
 }
 

@@ -12,6 +12,8 @@
 #[cfg(any(target_arch = "arm", test))]
 pub(crate) mod armv4;
 mod check;
+#[cfg(any(target_arch = "arm", test))]
+pub(crate) mod gemini;
 pub(crate) mod machine;
 pub(crate) mod pci;
 #[cfg(any(target_arch = "aarch64", test))]
@@ -205,6 +207,14 @@ fn find_cells(node: FdtNode<'_>, phandle: u32, depth: usize) -> Option<usize> {
         return None;
     }
     node.children().find_map(|child| find_cells(child, phandle, depth + 1))
+}
+
+/// The Ethernet address of a card, if the tree or the boot loader that edited it says one.
+pub(crate) fn mac_address(node: &FdtNode<'_>) -> Option<[u8; 6]> {
+    ["mac-address", "local-mac-address"].into_iter().find_map(|name| {
+        let mac: [u8; 6] = value(node, name)?.try_into().ok()?;
+        (mac != [0; 6] && mac[0] & 1 == 0).then_some(mac)
+    })
 }
 
 impl<'a, 'p> Place<'a, 'p> {

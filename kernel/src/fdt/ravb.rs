@@ -8,7 +8,7 @@ use dtoolkit::Node as _;
 use dtoolkit::fdt::FdtNode;
 use trireme_ravb::{Delays, Variant, cpg};
 
-use super::{Interrupt, Place, cell, text, value};
+use super::{Interrupt, Place, cell, mac_address, text, value};
 
 /// Lines of a Gen3 block that Linux uses, and we: receive queues 0 and 1, transmit queues 0 and 1, errors
 /// and timestamps, E-MAC.
@@ -46,7 +46,7 @@ pub(crate) fn card(place: &Place<'_, '_>) -> Option<Card> {
         variant,
         registers: place.reg(0)?,
         lines: lines(place, variant)?,
-        mac: mac(&place.node),
+        mac: mac_address(&place.node),
         phy: phy.and_then(|phy| cell(&phy, "reg")).and_then(|reg| u8::try_from(reg).ok()),
         delays: delays(&place.node, phy.as_ref(), variant),
         link_pin: value(&place.node, "renesas,no-ether-link").is_none(),
@@ -72,13 +72,6 @@ fn lines(place: &Place<'_, '_>, variant: Variant) -> Option<Vec<Interrupt>> {
         lines.push(place.interrupt(0)?);
     }
     Some(lines)
-}
-
-fn mac(node: &FdtNode<'_>) -> Option<[u8; 6]> {
-    ["mac-address", "local-mac-address"].into_iter().find_map(|name| {
-        let mac: [u8; 6] = value(node, name)?.try_into().ok()?;
-        (mac != [0; 6] && mac[0] & 1 == 0).then_some(mac)
-    })
 }
 
 /// The PHY is a child, or a child of `mdio`; the one `phy-handle` names, or the only one.

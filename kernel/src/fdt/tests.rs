@@ -7,7 +7,7 @@ use dtoolkit::fdt::Fdt;
 use proptest::prelude::*;
 
 use super::machine::{Conduit, Machine, UartKind, read, usable};
-use super::{Interrupt, Place, Sense, armv4, find, open, pci, ravb, walk};
+use super::{Interrupt, Place, Sense, armv4, find, gemini, open, pci, ravb, walk};
 use trireme_ravb::{Delays, Variant, cpg};
 
 /// As QEMU 11.1 makes them for `-M virt -cpu cortex-a57` (`dumpdtb`, padding removed).
@@ -16,6 +16,8 @@ const VIRT_V3: &[u8] = include_bytes!("testdata/qemu-virt-gicv3.dtb");
 /// `dtc -O dtb -o board.dtb board.dts`
 const BOARD: &[u8] = include_bytes!("testdata/board.dtb");
 
+/// The same of `gemini.dts`.
+const GEMINI: &[u8] = include_bytes!("testdata/gemini.dtb");
 /// The same of `ravb.dts`.
 const RAVB: &[u8] = include_bytes!("testdata/ravb.dtb");
 
@@ -526,4 +528,29 @@ proptest! {
         }
         with(&blob, ask_everything);
     }
+}
+
+/// Facts of `docs/hardware/gemini.md` 1.5, 1.10 and 2.
+#[test]
+fn ports_of_a_gemini_are_read_as_their_board_has_them() {
+    use trireme_gemini::{Attached, Lines};
+    let mut card = gemini::Gemini::default();
+    with(GEMINI, |tree| walk(tree, &mut |place: &Place<'_, '_>| card.look(place))).unwrap();
+    assert_eq!(card.ethernet, Some(0x6000_0000));
+    assert_eq!(card.global, Some(range(0x4000_0000, 0x1000)));
+    assert_eq!(card.management(), Some((range(0x4d00_0000, 0x100), Lines::REFERENCE)));
+    assert_eq!(card.lines.iter().map(|line| line.line).collect::<Vec<_>>(), [1, 2]);
+    assert!(card.lines.iter().all(|line| line.sense == Sense::Level));
+    let [first, second] = card.ports.map(|port| port.unwrap());
+    assert_eq!(card.attached(&first), Some(Attached::Phy { address: 1 }));
+    assert_eq!(card.attached(&second), Some(Attached::Fixed { pause: true }));
+    assert_eq!((first.mac, second.mac), (Some([2, 0, 0x5e, 0x10, 0, 1]), None));
+}
+
+/// A board that is no Gemini has no such card.
+#[test]
+fn other_boards_have_no_gemini() {
+    let mut card = gemini::Gemini::default();
+    with(RAVB, |tree| walk(tree, &mut |place: &Place<'_, '_>| card.look(place))).unwrap();
+    assert_eq!(card, gemini::Gemini::default());
 }
