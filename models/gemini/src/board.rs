@@ -90,8 +90,16 @@ impl Board {
         }
     }
 
-    pub(crate) fn reset(&self) -> Board {
-        Board { plugged: self.plugged, ..Board::new(self.kind) }
+    /// The same board anew. Cables stay as they are.
+    pub(crate) fn reset(&mut self) -> Board {
+        let mut board = Board { plugged: self.plugged, ..Board::new(self.kind) };
+        for wire in 0..self.wires() {
+            if let Some(phy) = self.phy_mut(wire) {
+                let plugged = phy.is_plugged();
+                board.set_cable(wire, plugged);
+            }
+        }
+        board
     }
 
     /// Cables: as many as ports, or sockets of the switch.

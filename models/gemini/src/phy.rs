@@ -55,6 +55,11 @@ impl Phy {
         self.was_down |= !plugged;
     }
 
+    /// A cable is plugged in.
+    pub(crate) fn is_plugged(&self) -> bool {
+        self.plugged
+    }
+
     /// Link is up.
     pub fn link(&self) -> bool {
         self.plugged && self.control & (POWER_DOWN | ISOLATE) == 0 && self.mode().is_some()

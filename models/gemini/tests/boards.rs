@@ -212,3 +212,15 @@ fn a_board_keeps_its_cables_through_a_reset() {
     assert!(bench.gemini.board_mut().link(0));
     assert!(!bench.gemini.board_mut().link(1));
 }
+
+/// A reset by whoever attached the card is none of the cables' affair.
+#[test]
+fn cables_stay_pulled_over_a_reset() {
+    for kind in [BoardKind::Wbd222, BoardKind::Dir685] {
+        let mut bench = Bench::with(kind, "");
+        bench.gemini.board_mut().set_cable(1, false);
+        trireme_vfio::Device::reset(&mut bench.gemini);
+        assert!(!bench.gemini.board_mut().link(1), "{kind:?}");
+        assert!(bench.gemini.board_mut().link(0));
+    }
+}
