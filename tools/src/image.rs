@@ -58,6 +58,18 @@ pub fn build(app: &App, arch: Arch, files: Option<&Path>) -> Result<Image> {
     Ok(Image { arch, elf, boot })
 }
 
+/// Compiles applications of one package that pack no files, all at once: linking one keeps one processor busy for as long as
+/// everything else takes. [`build`] has then little to do.
+pub fn compile(apps: &[&App], arch: Arch) -> Result<()> {
+    let Some(first) = apps.first() else { return Ok(()) };
+    let mut cargo = cargo("build", arch, None, first.optimize);
+    cargo.arg("--manifest-path").arg(&first.manifest).args(["--package", &first.package]);
+    for app in apps {
+        cargo.args(["--bin", &app.binary]);
+    }
+    run(cargo, &format!("building {} for {}", first.package, arch.target())).map(drop)
+}
+
 /// The device tree of QEMU's `versatilepb`, compiled: it lies beside every image for ARMv4.
 pub const TREE: &str = "versatilepb.dtb";
 

@@ -123,9 +123,15 @@ fn images() -> Result<()> {
     apps.sort_by_key(|app| app.files.is_some());
     let bar = ProgressBar::new((apps.len() * Arch::ALL.len()) as u64);
     bar.set_style(ProgressStyle::with_template("images [{bar:30}] {pos}/{len} {msg}")?);
+    let wanted = |app: &App, arch| arch != Arch::Armv4 || ON_ARMV4.contains(&app.binary.as_str());
     for arch in Arch::ALL {
+        let together = |app: &&App| {
+            app.package == "trireme-test-programs" && app.files.is_none() && wanted(app, arch)
+        };
+        let programs: Vec<&App> = apps.iter().filter(together).collect();
+        bar.suspend(|| image::compile(&programs, arch))?;
         for app in &apps {
-            if arch == Arch::Armv4 && !ON_ARMV4.contains(&app.binary.as_str()) {
+            if !wanted(app, arch) {
                 bar.inc(1);
                 continue;
             }
