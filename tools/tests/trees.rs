@@ -11,8 +11,30 @@ use trireme_tools::workspace;
 
 /// What bindings require, by an entry of `compatible`. [Linux, Documentation/devicetree/bindings: arm,gic.yaml,
 /// arm,gic-v3.yaml, arm,arch_timer.yaml, psci.yaml, renesas,scif.yaml, renesas,etheravb.yaml, renesas,cpg-mssr.yaml,
-/// renesas,rzg2l-cpg.yaml, renesas,wdt.yaml, 8250.yaml, faraday,ftintc010.yaml, cortina,gemini-ethernet.yaml]
-const REQUIRED: [(&str, &[&str]); 15] = [
+/// renesas,rzg2l-cpg.yaml, renesas,wdt.yaml, 8250.yaml, faraday,ftintc010.yaml, cortina,gemini-ethernet.yaml, fixed-clock.yaml,
+/// ethernet-phy.yaml, faraday,ftwdt010.yaml, faraday,ftgpio010.yaml, net/dsa/realtek.yaml, of Linux 6.12, conditions included]
+const REQUIRED: [(&str, &[&str]); 22] = [
+    ("fixed-clock", &["#clock-cells", "clock-frequency"]),
+    ("ethernet-phy-ieee802.3-c22", &["reg"]),
+    ("renesas,etheravb-r8a7795", &["tx-internal-delay-ps"]),
+    (
+        "renesas,rzg2l-wdt",
+        &[
+            "reg",
+            "interrupts",
+            "interrupt-names",
+            "clocks",
+            "clock-names",
+            "power-domains",
+            "resets",
+        ],
+    ),
+    ("faraday,ftwdt010", &["reg"]),
+    (
+        "faraday,ftgpio010",
+        &["reg", "interrupts", "#gpio-cells", "interrupt-controller", "#interrupt-cells"],
+    ),
+    ("realtek,rtl8366rb", &["mdc-gpios", "mdio-gpios"]),
     ("arm,gic-400", &["reg", "interrupt-controller", "#interrupt-cells"]),
     ("arm,gic-v3", &["reg", "interrupt-controller", "#interrupt-cells", "interrupts"]),
     ("arm,armv8-timer", &["interrupts"]),
@@ -31,6 +53,14 @@ const REQUIRED: [(&str, &[&str]); 15] = [
         "cortina,gemini-ethernet-port",
         &["reg", "interrupts", "resets", "clocks", "clock-names", "phy-mode"],
     ),
+];
+/// What needs nothing, or has a binding in prose.
+const FREE: [&str; 5] = [
+    "simple-bus",
+    "cortina,gemini-syscon",
+    "faraday,fttmr010",
+    "virtual,mdio-gpio",
+    "realtek,smi-mdio",
 ];
 const SCIF: &[&str] = &["reg", "interrupts", "clocks", "clock-names", "power-domains", "resets"];
 const RAVB: &[&str] = &[
@@ -77,6 +107,22 @@ fn bytes<'a>(node: &FdtNode<'a>, name: &str) -> Option<&'a [u8]> {
 
 fn check(board: &Board, node: &FdtNode<'_>, seen: &mut Vec<&'static str>) {
     let compatible = bytes(node, "compatible").unwrap_or_default();
+    let known = |entry: &[u8]| {
+        let names = REQUIRED.iter().map(|(name, _)| name).chain(&FREE);
+        names.into_iter().any(|name| name.as_bytes() == entry)
+    };
+    // The root says which board it is.
+    assert!(
+        compatible.is_empty()
+            || node.name().is_empty()
+            || compatible.split(|byte| *byte == 0).any(known),
+        "{}: no binding is known for {}",
+        board.name,
+        node.name()
+    );
+    if compatible.starts_with(b"realtek,rtl8366rb\0") {
+        assert!(node.child("mdio").is_some() && node.child("ports").is_some());
+    }
     for entry in compatible.split(|byte| *byte == 0) {
         let Some((name, required)) = REQUIRED.iter().find(|(name, _)| name.as_bytes() == entry)
         else {

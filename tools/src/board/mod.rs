@@ -3,8 +3,6 @@
 //! A board is data. Its loader is U-Boot or boots like Linux does, and everything it is given is made here from one
 //! built image: a FIT, an SD card, a folder for TFTP, a script for U-Boot, and the commands to type.
 
-#[cfg(test)]
-mod bindings;
 mod fit;
 mod grub;
 pub mod instructions;
