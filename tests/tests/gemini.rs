@@ -228,6 +228,24 @@ fn links_of_a_wbd222_are_its_phys() {
     assert!(console::ask(&mut guest, "ethtool eth1").contains("Link detected: no"));
 }
 
+/// A DIR-685: what leaves is cut behind the switch's tag, which nobody outside sees.
+#[test]
+fn a_dir_685_answers_through_its_switch() {
+    let scratch = Scratch::new();
+    let mut machine = machine("echo", "");
+    machine.nic = Nic::Model(Model::gemini("dir685"));
+    let mut guest = Guest::boot(&machine);
+    echo(1000, LIMIT);
+    let capture = Capture::start(&scratch.file("frames"));
+    echo(SIZE, LIMIT);
+    let frames = capture.stop();
+    is_right(&frames, FROM_GUEST, 1514);
+    assert!(frames.count(&format!("{FROM_GUEST} and greater 1514")) > SIZE / 1460 / 2);
+    assert_eq!(frames.count("ether proto 0x8899"), 0);
+    assert!(counter(&mut guest, "tx_tso") > 5);
+    assert_eq!(counter(&mut guest, "rx_untagged"), 0);
+}
+
 #[test]
 fn iperf3_both_ways() {
     let guest = Guest::boot(&machine("iperf3", "-- -s"));

@@ -7,6 +7,8 @@ use crate::init::{self, Setting};
 use crate::link::Attached;
 use crate::port::{PortState, Trouble};
 use crate::regs::{self, GROUPS};
+use crate::smi::Smi;
+use crate::switch::TAG;
 use crate::{Config, Delay, Error, Offloads, PortConfig};
 use alloc::vec::Vec;
 use trireme_nic::{Dma, Link, ReceiveFilter, Registers};
@@ -68,6 +70,7 @@ impl<R: Registers, D: Dma> Block<R, D> {
                 filter: init::Filter::new(ReceiveFilter::Multicast(&[])),
                 receive_checksums: true,
                 mtu: DEFAULT_MTU,
+                tag: if matches!(attached, Attached::Switch { .. }) { TAG } else { 0 },
                 link: LinkState::default(),
             };
             let offloads = Offloads { checksums: true, tso: true, tso6: true };
@@ -137,6 +140,12 @@ impl<R: Registers, D: Dma> Block<R, D> {
                 return LinkState { link, pause };
             }
             Attached::Phy { address } => address,
+            Attached::Switch { pause } => {
+                let (Some(gpio), Some(switch)) = (gpio, &mut port.switch) else {
+                    return LinkState::default();
+                };
+                return switch.look(&Smi::new(GpioPins::new(gpio, *lines), &**delay), pause);
+            }
         };
         let Some(gpio) = gpio else { return LinkState::default() };
         let bus = Mdio::new(GpioPins::new(gpio, *lines), &**delay);

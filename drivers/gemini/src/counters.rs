@@ -35,6 +35,8 @@ counters! {
     rx_missing_pieces,
     /// Descriptors with a buffer address that is none of ours, or of a buffer the card has not.
     rx_unknown_buffers,
+    /// Frames of a switch that should tag them and did not.
+    rx_untagged,
     /// Times frames were lost for want of buffers.
     rx_over_errors,
     tx_packets,

@@ -37,6 +37,8 @@ pub(crate) struct Setting {
     pub(crate) filter: Filter,
     pub(crate) receive_checksums: bool,
     pub(crate) mtu: u16,
+    /// Bytes of a switch's tag in each frame.
+    pub(crate) tag: usize,
     pub(crate) link: LinkState,
 }
 
@@ -83,7 +85,7 @@ impl Setting {
     /// CONFIG0 of a port at work; `kept` are its reserved bits. Without a link nothing is sent or received.
     fn config0(&self, kept: Config0) -> Config0 {
         let mut config = Config0::CHECK_QUEUES | Config0::RX_ERROR_DETECT | Config0::RGMII_EDGE;
-        config |= Config0::from_bits_retain(max_len(self.mtu) << 8);
+        config |= Config0::from_bits_retain(max_len(self.mtu + self.tag as u16) << 8);
         config.set(Config0::IPV4_CHECKSUM | Config0::IPV6_CHECKSUM, self.receive_checksums);
         let pause = self.link.pause && self.link.link.full_duplex;
         config.set(Config0::RX_FLOW | Config0::TX_FLOW, pause);
@@ -263,6 +265,7 @@ mod tests {
             filter: Filter::new(ReceiveFilter::Multicast(&[])),
             receive_checksums: true,
             mtu: 1500,
+            tag: 0,
             link: LinkState { link, pause: false },
         };
         // [GM 6.1 N1, O7]: 3f960100 with code 1, which has none.

@@ -38,6 +38,8 @@ mod port;
 mod receive;
 mod regs;
 mod ring;
+mod smi;
+mod switch;
 mod verdict;
 
 pub use ability::{

@@ -17,6 +17,11 @@ pub enum Attached {
         /// 0 to 31.
         address: u8,
     },
+    /// The CPU's port of an RTL8366RB, which is asked by SMI on the management bus' lines.
+    Switch {
+        /// The two take PAUSE frames of each other.
+        pause: bool,
+    },
 }
 
 /// What STATUS is to say: the pins are RGMII on every board. [GM 4.4]

@@ -3,6 +3,7 @@
 use crate::ability::{MAX_FRAME, MAX_SEGMENTED_FRAME, transmit_ability};
 use crate::block::{Block, Windows};
 use crate::init::{self, Filter};
+use crate::switch::Switch;
 use crate::{Config, Error};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -67,11 +68,11 @@ impl<R: Registers, D: Dma + Send> Nic for Gemini<R, D> {
     }
 
     fn max_mtu(&self) -> u16 {
-        MAX_MTU
+        MAX_MTU - self.block.lock().ports[self.n].setting.tag as u16
     }
 
     fn set_mtu(&mut self, mtu: u16) -> bool {
-        if !(MIN_MTU..=MAX_MTU).contains(&mtu) {
+        if !(MIN_MTU..=self.max_mtu()).contains(&mtu) {
             return false;
         }
         let mut block = self.block.lock();
@@ -144,10 +145,10 @@ impl<R: Registers, D: Dma + Send> Nic for Gemini<R, D> {
     }
 
     fn transmit_buffer(&mut self, len: usize) -> Option<Buffer> {
-        if len > MAX_SEGMENTED_FRAME {
+        let mut block = self.block.lock();
+        if len + block.ports[self.n].setting.tag > MAX_SEGMENTED_FRAME {
             return None;
         }
-        let mut block = self.block.lock();
         if let Some(buffer) = block.ports[self.n].pool.lend(len) {
             return Some(buffer);
         }
@@ -174,11 +175,16 @@ impl<R: Registers, D: Dma + Send> Nic for Gemini<R, D> {
     }
 
     fn transmit_ability(&self, shape: &FrameShape) -> TransmitAbility {
-        transmit_ability(self.block.lock().ports[self.n].offloads, shape)
+        let block = self.block.lock();
+        let port = &block.ports[self.n];
+        match port.switch {
+            Some(_) => transmit_ability(port.offloads, &Switch::tagged(shape)),
+            None => transmit_ability(port.offloads, shape),
+        }
     }
 
     fn max_segmented_frame(&self) -> Option<usize> {
-        Some(MAX_SEGMENTED_FRAME)
+        Some(MAX_SEGMENTED_FRAME - self.block.lock().ports[self.n].setting.tag)
     }
 
     fn feature(&self, feature: Feature) -> FeatureState {

@@ -8,6 +8,7 @@ use crate::link::Attached;
 use crate::receive::{Frame, Receiver};
 use crate::regs::{self, cause};
 use crate::ring::{MAX_DESCRIPTORS, TxRing};
+use crate::switch::Switch;
 use trireme_nic::{Buffer, Dma, DmaError, PoolSize, Registers, TransmitBuffers, TransmitRequest};
 use trireme_phy::{Advertisement, Phy};
 
@@ -78,6 +79,7 @@ pub(crate) struct PortState {
     pub(crate) number: usize,
     pub(crate) attached: Attached,
     pub(crate) phy: Phy,
+    pub(crate) switch: Option<Switch>,
     pub(crate) setting: Setting,
     pub(crate) offloads: Offloads,
     pub(crate) rx: Receiver,
@@ -128,6 +130,7 @@ impl PortState {
             number,
             attached,
             phy: Phy::new(Advertisement::EVERYTHING),
+            switch: matches!(attached, Attached::Switch { .. }).then(Switch::new),
             setting,
             offloads,
             rx: Receiver::new(dma, rx_order)?,
@@ -324,7 +327,11 @@ impl<R: Registers, D: Dma> Block<R, D> {
     pub(crate) fn receive(&mut self, n: usize) -> Option<Frame> {
         let Block { dma, free, ports, .. } = self;
         let port = &mut ports[n];
-        port.rx.next(dma, free, &mut port.counters)
+        let mut frame = port.rx.next(dma, free, &mut port.counters)?;
+        if let Some(switch) = &mut port.switch {
+            port.counters.rx_untagged += u64::from(!switch.untag(&mut frame.buffer));
+        }
+        Some(frame)
     }
 
     /// Gives a buffer back.
@@ -336,13 +343,18 @@ impl<R: Registers, D: Dma> Block<R, D> {
     }
 
     /// Queues a frame for the next doorbell.
-    pub(crate) fn queue(&mut self, n: usize, buffer: Buffer, request: &TransmitRequest) {
+    pub(crate) fn queue(&mut self, n: usize, mut buffer: Buffer, request: &TransmitRequest) {
         let Block { dma, ports, now_us, .. } = self;
         let port = &mut ports[n];
+        let mut request = *request;
+        if let Some(switch) = &port.switch {
+            switch.tag(&mut buffer);
+            request.shape = Switch::tagged(&request.shape);
+        }
         let cut = request.shape.segment.is_some();
         let headers = if cut { request.shape.tcp_payload_offset().unwrap_or(0) } else { 0 };
         let pieces = if cut { 2 } else { 1 };
-        let Some(words) = transmit_words(request, pieces) else {
+        let Some(words) = transmit_words(&request, pieces) else {
             port.counters.tx_errors += 1;
             port.counters.tx_dropped += 1;
             return port.pool.put_back(buffer);

@@ -34,6 +34,8 @@ fn attached(board: u16) -> Option<[Option<Attached>; 2]> {
         // DNS-313 and WBD-222.
         1 => Some([phy(1), None]),
         2 => Some([phy(1), phy(3)]),
+        // DIR-685.
+        3 => Some([Some(Attached::Switch { pause: true }), None]),
         _ => None,
     }
 }
@@ -75,7 +77,11 @@ pub(super) fn on_carrier(host: &Host, function: &Function, mac: impl Fn() -> [u8
         return log::error!("pci {place}: Gemini: its registers were not placed");
     };
     let windows = Windows { ethernet, global, gpio: map(2, GPIO_BYTES) };
-    if bring_up(windows, host.dma(), config(attached, mac), format_args!("pci {place}")) {
+    let mut config = config(attached, mac);
+    if matches!(attached, [Some(Attached::Switch { .. }), _]) {
+        config.lines = Lines::REALTEK;
+    }
+    if bring_up(windows, host.dma(), config, format_args!("pci {place}")) {
         interrupt::attach(line, trigger, Source::Network);
     }
 }

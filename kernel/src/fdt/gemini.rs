@@ -1,12 +1,12 @@
 //! Nodes of the Ethernet ports of a Cortina Gemini, and of what they need of the chip. [BND] is the binding
-//! `cortina,gemini-ethernet.yaml` of Linux, as `docs/hardware/gemini.md` 1.10, 2 and 6.1 give it.
+//! `cortina,gemini-ethernet.yaml` of Linux (and `realtek.yaml`, of a switch at one of them), as `docs/hardware/gemini.md` 1.10, 2 and 6.1 give it.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use dtoolkit::Node as _;
 use dtoolkit::fdt::FdtNode;
-use trireme_gemini::Lines;
+use trireme_gemini::{Attached, Lines};
 
 use super::{Interrupt, Place, cell, cell_at, mac_address, value};
 
@@ -29,6 +29,7 @@ enum Other {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Port {
     other: Other,
+    phandle: Option<u32>,
     /// Its address, if the tree says one.
     pub mac: Option<[u8; 6]>,
 }
@@ -50,6 +51,8 @@ pub(crate) struct Gemini {
     bus: Option<(u32, Lines)>,
     /// PHYs: phandle and address.
     phys: Vec<(u32, u8)>,
+    /// The port, by phandle, a Realtek switch is at.
+    switched: Option<u32>,
 }
 
 impl Gemini {
@@ -63,6 +66,8 @@ impl Gemini {
             let gpios = value(&place.node, "gpios").unwrap_or_default();
             self.bus = self.bus.or_else(|| lines(gpios, gpios.get(12..)?));
             self.look_at_phys(&place.node);
+        } else if place.is("realtek,rtl8366rb") && place.enabled() {
+            self.look_at_switch(&place.node);
         } else if place.is("cortina,gemini-ethernet") && place.enabled() {
             self.ethernet = place.reg(0).map(|registers| registers.start);
         } else if place.is("cortina,gemini-ethernet-port") {
@@ -75,6 +80,13 @@ impl Gemini {
             let address = cell(&phy, "reg").and_then(|reg| u8::try_from(reg).ok());
             self.phys.extend(cell(&phy, "phandle").zip(address));
         }
+    }
+
+    fn look_at_switch(&mut self, switch: &FdtNode<'_>) {
+        let clock = value(switch, "mdc-gpios").unwrap_or_default();
+        self.bus = self.bus.or_else(|| lines(clock, value(switch, "mdio-gpios")?));
+        let mut ports = switch.child("ports").into_iter().flat_map(|ports| ports.children());
+        self.switched = ports.find_map(|port| cell(&port, "ethernet"));
     }
 
     fn look_at_port(&mut self, place: &Place<'_, '_>) {
@@ -92,7 +104,8 @@ impl Gemini {
             // Kept for its interrupt alone. [BND]
             (None, None) => return,
         };
-        self.ports[number] = Some(Port { other, mac: mac_address(&place.node) });
+        let (phandle, mac) = (cell(&place.node, "phandle"), mac_address(&place.node));
+        self.ports[number] = Some(Port { other, phandle, mac });
     }
 
     /// Registers and lines of the management bus, if there is one.
@@ -103,12 +116,15 @@ impl Gemini {
     }
 
     /// What a port is attached to. `None`: a PHY the tree does not have.
-    pub(crate) fn attached(&self, port: &Port) -> Option<trireme_gemini::Attached> {
+    pub(crate) fn attached(&self, port: &Port) -> Option<Attached> {
         match port.other {
-            Other::Fixed { pause } => Some(trireme_gemini::Attached::Fixed { pause }),
+            Other::Fixed { pause } if self.switched.is_some() && self.switched == port.phandle => {
+                Some(Attached::Switch { pause })
+            }
+            Other::Fixed { pause } => Some(Attached::Fixed { pause }),
             Other::Phy(phandle) => {
                 let &(_, address) = self.phys.iter().find(|(phy, _)| *phy == phandle)?;
-                Some(trireme_gemini::Attached::Phy { address })
+                Some(Attached::Phy { address })
             }
         }
     }

@@ -18,6 +18,8 @@ const BOARD: &[u8] = include_bytes!("testdata/board.dtb");
 
 /// The same of `gemini.dts`.
 const GEMINI: &[u8] = include_bytes!("testdata/gemini.dtb");
+/// The same of `targets/boards/dir-685.dts`.
+const DIR_685: &[u8] = include_bytes!("testdata/dir-685.dtb");
 /// The same of `ravb.dts`.
 const RAVB: &[u8] = include_bytes!("testdata/ravb.dtb");
 
@@ -545,6 +547,18 @@ fn ports_of_a_gemini_are_read_as_their_board_has_them() {
     assert_eq!(card.attached(&first), Some(Attached::Phy { address: 1 }));
     assert_eq!(card.attached(&second), Some(Attached::Fixed { pause: true }));
     assert_eq!((first.mac, second.mac), (Some([2, 0, 0x5e, 0x10, 0, 1]), None));
+}
+
+/// A DIR-685, by the tree its images carry: one port, at a switch on the lines in the other order.
+#[test]
+fn the_switch_of_a_dir_685_is_found() {
+    use trireme_gemini::{Attached, Lines};
+    let mut card = gemini::Gemini::default();
+    with(DIR_685, |tree| walk(tree, &mut |place: &Place<'_, '_>| card.look(place))).unwrap();
+    assert_eq!(card.management(), Some((range(0x4d00_0000, 0x100), Lines::REALTEK)));
+    let [port, none] = card.ports;
+    assert_eq!(none, None);
+    assert_eq!(card.attached(&port.unwrap()), Some(Attached::Switch { pause: true }));
 }
 
 /// A board that is no Gemini has no such card.
