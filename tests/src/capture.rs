@@ -35,10 +35,14 @@ impl Capture {
 
     /// Stops recording.
     pub fn stop(mut self) -> Frames {
-        // The kernel hands a block of frames over when it is full, or a second old.
+        // The kernel hands a block of frames over when it is full, or a second old. Who goes on sending is not
+        // waited for.
         let size = || std::fs::metadata(&self.file).map_or(0, |file| file.len());
         let (mut last, mut still) = (size(), 0);
-        while still < 11 {
+        for _ in 0..30 {
+            if still == 11 {
+                break;
+            }
             std::thread::sleep(Duration::from_millis(100));
             let now = size();
             still = if now == last { still + 1 } else { 0 };
