@@ -180,7 +180,9 @@ def command_around(a):
 def per_function(elf, offset, before, after, nm="nm"):
     """[(function, instructions)] between two profiles, most first; `offset` is the run address less the link address."""
     out = subprocess.run([nm, "-C", "--defined-only", "-n", elf], capture_output=True, text=True, check=True).stdout
-    symbols = [(int(l[:16], 16), l.split(maxsplit=2)[2]) for l in out.splitlines() if l.split()[1] in "tTwWVv"]
+    lines = [l.split(maxsplit=2) for l in out.splitlines()]
+    # ARM's mapping symbols ($a, $d) are in the midst of functions.
+    symbols = [(int(a, 16), name) for a, kind, name in lines if kind in "tTwWVv" and name[0] != "$"]
     starts = [s[0] for s in symbols]
     totals = {}
     for (address, length), hits in after.items():

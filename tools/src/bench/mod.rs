@@ -5,6 +5,7 @@
 
 mod boards;
 mod card;
+mod gemini;
 mod guests;
 mod ravb;
 mod report;
@@ -13,6 +14,7 @@ mod rows;
 mod section;
 
 pub use boards::boards;
+pub use gemini::gemini;
 pub use guests::{Guest, Options, measure};
 pub use ravb::ravb;
 pub use report::{Measured, report};

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use trireme_tools::arch::Arch;
 use trireme_tools::bench::{
-    Guest, Measurement, Options, ROWS, Row, boards, measure, ravb, report, rhine, row,
+    Guest, Measurement, Options, ROWS, Row, boards, gemini, measure, ravb, report, rhine, row,
     with_preamble, with_section,
 };
 use trireme_tools::setup::{self, Need};
@@ -22,7 +22,7 @@ struct Section {
     write: fn(u32, &str) -> Result<String>,
 }
 
-const SECTIONS: [Section; 3] = [
+const SECTIONS: [Section; 4] = [
     Section {
         name: "boards",
         needs: &[Need::Image, Need::Qemu, Need::Board, Need::Grub, Need::Bench],
@@ -30,6 +30,7 @@ const SECTIONS: [Section; 3] = [
     },
     Section { name: "rhine", needs: &[Need::Image, Need::Qemu, Need::Bench], write: rhine },
     Section { name: "ravb", needs: &[Need::Image, Need::Qemu, Need::Bench], write: ravb },
+    Section { name: "gemini", needs: &[Need::Image, Need::Qemu, Need::Bench], write: gemini },
 ];
 
 impl Section {
@@ -53,8 +54,8 @@ fn rewrite(change: impl FnOnce(&str) -> String) -> Result<()> {
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// One row: tx, tx-csum, rx, udp, http, http-idle, http-close, boot, idle, ram, size; or boards, rhine or ravb, the sections on
-    /// board images and on cards; everything if left out. A section, and everything, go to docs/measurements.md too
+    /// One row: tx, tx-csum, rx, udp, http, http-idle, http-close, boot, idle, ram, size; or boards, rhine, ravb or gemini, the
+    /// sections on board images and on cards; everything if left out. A section, and everything, go to docs/measurements.md too
     name: Option<String>,
     /// The architecture; every one if left out
     #[arg(long)]
