@@ -15,12 +15,10 @@ pub const CACHE_LINE: usize = 32;
 
 /// What a core can.
 struct Core {
-    /// Bytes of a data cache line.
-    line: usize,
-    /// Writes a line back.
-    clean_line: unsafe fn(usize),
-    /// Writes a line back, and forgets it.
-    flush_line: unsafe fn(usize),
+    /// Writes the lines of a range back.
+    clean: unsafe fn(usize, usize),
+    /// Writes them back, and forgets them.
+    flush: unsafe fn(usize, usize),
     /// Forgets what is translated at an address.
     forget_translation: unsafe fn(usize),
     /// Stops until an interrupt; a core that cannot goes on.
@@ -43,10 +41,39 @@ macro_rules! operation {
     };
 }
 
-operation!(clean_line, "mcr p15, 0, {0}, c7, c10, 1");
+/// Makes a function of an operation on a data cache line, for all lines between two addresses.
+macro_rules! lines {
+    ($name:ident, $line:literal, $($instruction:literal),+) => {
+        /// # Safety
+        /// As the operation: nothing may rely on what it drops.
+        unsafe fn $name(start: usize, end: usize) {
+            let first = start / $line * $line;
+            if first >= end {
+                return;
+            }
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!(
+                    "2:",
+                    $($instruction,)+
+                    "add {0}, {0}, #{line}",
+                    "cmp {0}, {1}",
+                    "blo 2b",
+                    inout(reg) first => _,
+                    in(reg) end,
+                    line = const $line,
+                    options(nostack),
+                );
+            }
+        }
+    };
+}
+
+lines!(clean_16, 16, "mcr p15, 0, {0}, c7, c10, 1");
+lines!(clean_32, 32, "mcr p15, 0, {0}, c7, c10, 1");
+lines!(flush_16, 16, "mcr p15, 0, {0}, c7, c14, 1");
 // The SA-1110 cannot do both at once. [SA 5.2.3]
-operation!(clean_then_forget_line, "mcr p15, 0, {0}, c7, c10, 1", "mcr p15, 0, {0}, c7, c6, 1");
-operation!(flush_line, "mcr p15, 0, {0}, c7, c14, 1");
+lines!(flush_32, 32, "mcr p15, 0, {0}, c7, c10, 1", "mcr p15, 0, {0}, c7, c6, 1");
 operation!(forget_unified_translation, "mcr p15, 0, {0}, c8, c7, 1");
 // Instructions: all of them, it has no other way. [SA 5.2.4]
 operation!(forget_split_translation, "mcr p15, 0, {0}, c8, c6, 1", "mcr p15, 0, {0}, c8, c5, 0");
@@ -85,9 +112,8 @@ unsafe fn prepare_fa526() {
 
 /// Faraday FA526. Its wait for an interrupt is not to be trusted, so it polls. [FA 1.3]
 static FA526: Core = Core {
-    line: 16,
-    clean_line,
-    flush_line,
+    clean: clean_16,
+    flush: flush_16,
     forget_translation: forget_unified_translation,
     idle: go_on,
     prepare: prepare_fa526,
@@ -97,9 +123,8 @@ static FA526: Core = Core {
 /// StrongARM as QEMU has it: the operations are the chip's, but that it waits by the operation QEMU has for cores of its
 /// age, not by the SA-1110's own, which QEMU ignores.
 static STRONGARM: Core = Core {
-    line: 32,
-    clean_line,
-    flush_line: clean_then_forget_line,
+    clean: clean_32,
+    flush: flush_32,
     forget_translation: forget_split_translation,
     idle: wait,
     prepare: go_on,
@@ -139,24 +164,16 @@ fn core() -> &'static Core {
 
 /// Writes dirty lines of a range back, so that a device sees what the CPU wrote.
 pub fn clean_cache(start: *const u8, len: usize) {
-    each_line(start, len, core().clean_line);
+    // SAFETY: loses nothing.
+    unsafe { (core().clean)(start as usize, start as usize + len) };
+    drain();
 }
 
 /// Drops the lines of a range, so that the CPU sees what a device wrote. Lines that the range shares with something else
 /// are written back first; nothing in the range is dirty otherwise, which the caller's hand-over guarantees.
 pub fn invalidate_cache(start: *const u8, len: usize) {
-    each_line(start, len, core().flush_line);
-}
-
-fn each_line(start: *const u8, len: usize, operation: unsafe fn(usize)) {
-    let line = core().line;
-    let start = start as usize;
-    let mut at = start / line * line;
-    while at < start + len {
-        // SAFETY: neither operation loses anything the CPU wrote.
-        unsafe { operation(at) };
-        at += line;
-    }
+    // SAFETY: loses nothing that the CPU wrote.
+    unsafe { (core().flush)(start as usize, start as usize + len) };
     drain();
 }
 
@@ -173,7 +190,7 @@ pub(super) fn drain() {
 pub(super) fn translation_changed(entry: usize, address: usize) {
     // SAFETY: neither loses anything.
     unsafe {
-        (core().clean_line)(entry);
+        (core().clean)(entry, entry + 4);
         drain();
         (core().forget_translation)(address);
     }
