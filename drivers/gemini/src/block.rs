@@ -184,8 +184,7 @@ impl<R: Registers, D: Dma> Block<R, D> {
     pub(crate) fn restart(&mut self, n: usize, trouble: Trouble) {
         self.trouble = (n, trouble);
         if self.now_us < self.patient_until_us {
-            self.broken_until_us = Some(self.patient_until_us);
-            return;
+            return self.give_up_until(self.patient_until_us);
         }
         log::warn!("gemini: port {}: {trouble:?}, restarting", self.ports[n].number);
         self.patient_until_us = self.now_us + RESET_INTERVAL_US;
@@ -193,8 +192,19 @@ impl<R: Registers, D: Dma> Block<R, D> {
         if let Err(error) = self.recover(n, trouble) {
             self.counters.reset_failures += 1;
             log::warn!("gemini: {error}");
-            self.broken_until_us = Some(self.now_us + RECOVERY_INTERVAL_US);
+            self.give_up_until(self.now_us + RECOVERY_INTERVAL_US);
         }
+    }
+
+    /// Not a register is touched until then, and nothing interrupts.
+    fn give_up_until(&mut self, until_us: u64) {
+        for group in 0..GROUPS {
+            self.enable(group, u32::MAX, false);
+        }
+        for port in &mut self.ports {
+            (port.armed, port.asks_sent) = (false, false);
+        }
+        self.broken_until_us = Some(until_us);
     }
 
     /// A reset that was put off, or did not work, is due.

@@ -542,6 +542,7 @@ fn row_faults_a_card_that_errs_on_everything_is_reset_now_and_then() {
         }
         rig.wire(1, &frame(mac(1), 100));
         (0..2).for_each(|n| drop(rig.serve(n)));
+        assert_eq!(rig.lines(), [false, false], "the stack would be called for nothing");
         rig.later(Duration::from_micros(100));
     }
     // 100 ms passed, besides what the resets take themselves.
