@@ -38,7 +38,6 @@ impl FreeQueue {
         let buffers = buffers_in_a_row(dma, count, NEEDED)?;
         let size = buffers.first().map_or(NEEDED, Buffer::capacity);
         let start = buffers.first().map_or(0, Buffer::bus_address);
-        within_32_bits(start, count * size)?;
         let mut queue = FreeQueue {
             ring: Ring::new(ring, order),
             size,

@@ -221,7 +221,8 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// Allocates `count` buffers of `size` bytes, or as much more as cache lines want, side by side.
+/// Allocates `count` buffers of `size` bytes, or as much more as cache lines want, side by side, for a card with 32
+/// address lines.
 pub fn buffers_in_a_row<D: Dma + ?Sized>(
     dma: &D,
     count: usize,
@@ -229,6 +230,7 @@ pub fn buffers_in_a_row<D: Dma + ?Sized>(
 ) -> Result<Vec<Buffer>, DmaError> {
     let size = size.next_multiple_of(dma.cache_line());
     let mut rest = Buffer::new(dma.allocate(count * size, dma.cache_line())?);
+    within_32_bits(rest.bus_address(), rest.len())?;
     let mut buffers = Vec::with_capacity(count);
     for _ in 0..count {
         let (buffer, after) = rest.split_at(size);
@@ -411,6 +413,13 @@ mod tests {
         let both = first.join(second).unwrap();
         let all = both.join(third).unwrap();
         assert_eq!((all.len(), all.bus_address()), (300, bus));
+    }
+
+    #[test]
+    fn what_a_card_with_32_address_lines_reaches() {
+        assert!(within_32_bits(0xffff_f000, 0x1000).is_ok());
+        assert!(within_32_bits(0xffff_f000, 0x1001).is_err());
+        assert!(within_32_bits(u64::MAX, 2).is_err());
     }
 
     #[test]

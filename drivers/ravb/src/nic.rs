@@ -11,7 +11,7 @@ use crate::mode;
 use crate::phy::{Delays, Phy};
 use crate::receive::{self, Home, Receiver};
 use crate::regs::{self, Csr, Csr0, Ecmr, Ecsr, Tccr};
-use crate::ring::{TxRing, buffers, reachable};
+use crate::ring::TxRing;
 use crate::variant::Variant;
 use crate::{Config, Delay, Error, Timeout};
 use alloc::collections::VecDeque;
@@ -20,7 +20,7 @@ use trireme_nic::checksum::{add, pseudo_header, sum};
 use trireme_nic::{
     Buffer, Coherent, Dma, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link,
     MacAddress, Network, Nic, Pause, Ptp, PtpTime, ReceiveFilter, ReceivedFrame, Registers, Stop,
-    TransmitAbility, TransmitRequest, Transport,
+    TransmitAbility, TransmitRequest, Transport, buffers_in_a_row, within_32_bits,
 };
 use trireme_phy::LinkState;
 use trireme_registers::wait_until;
@@ -120,10 +120,10 @@ impl<R: Registers, D: Dma> Ravb<R, D> {
 
         let (rx, tx) = queues(&dma, variant, config.receive_buffers.clamp(16, 2048))?;
         let table = Coherent::new(&dma, init::TABLE * desc::SIZE, 64)?;
-        reachable(table.bus_address(), table.len())?;
+        within_32_bits(table.bus_address(), table.len())?;
         // Each frame kept has buffers of a ring, or a spare one.
         let kept = rx.iter().map(|queue| queue.ring.len() + receive::SPARES).sum();
-        let free = buffers(&dma, TX_FRAMES, TX_BUFFER)?;
+        let free = buffers_in_a_row(&dma, TX_FRAMES, TX_BUFFER)?;
         let mut card = Ravb {
             bar,
             dma,

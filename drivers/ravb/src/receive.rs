@@ -3,9 +3,9 @@
 use crate::ability::Trailer;
 use crate::counters::Counters;
 use crate::desc::{self, Received, kind};
-use crate::ring::{Piece, RxRing, SLOT, buffers};
+use crate::ring::{Piece, RxRing, SLOT};
 use alloc::vec::Vec;
-use trireme_nic::{Buffer, Dma, DmaError, ReceiveChecksum};
+use trireme_nic::{Buffer, Dma, DmaError, ReceiveChecksum, buffers_in_a_row};
 
 /// Shortest frame: a header.
 const MIN_FRAME: usize = 14;
@@ -75,7 +75,7 @@ impl Receiver {
             skipping: false,
             spares: match max_pieces {
                 1 => Vec::new(),
-                _ => buffers(dma, SPARES, max_pieces * SLOT)?,
+                _ => buffers_in_a_row(dma, SPARES, max_pieces * SLOT)?,
             },
             formats: (0..count).map(|_| None).collect(),
             trailer: Trailer::None,

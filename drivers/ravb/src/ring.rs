@@ -8,24 +8,17 @@ use crate::desc::{self, EXTENDED, MAX_LEN, SIZE, kind};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use trireme_nic::{Buffer, Coherent, DeviceBuffer, Direction, Dma, DmaError};
+use trireme_nic::{buffers_in_a_row, within_32_bits};
 
 /// Bytes of a receive buffer. Buffers of a ring lie side by side, so a frame over several is one piece
 /// of memory.
 pub(crate) const SLOT: usize = 2048;
 const _: () = assert!(SLOT <= MAX_LEN);
 
-/// The card has 32 address lines. [RV E9]
-pub(crate) fn reachable(bus: u64, len: usize) -> Result<(), DmaError> {
-    match bus.checked_add(len as u64) {
-        Some(end) if end <= 1 << 32 => Ok(()),
-        _ => Err(DmaError { len }),
-    }
-}
-
 /// `count` descriptors of `stride` bytes and the link back.
 fn descriptors<D: Dma>(dma: &D, count: usize, stride: usize) -> Result<Coherent, DmaError> {
     let mut memory = Coherent::new(dma, (count + 1) * stride, 64)?;
-    reachable(memory.bus_address(), memory.len())?;
+    within_32_bits(memory.bus_address(), memory.len())?;
     close(&mut memory, count * stride);
     Ok(memory)
 }
@@ -35,20 +28,6 @@ fn close(memory: &mut Coherent, end: usize) {
     let start = memory.bus_address() as u32;
     memory.write32(end + 4, start);
     memory.write32(end, desc::control(kind::LINKFIX, 0));
-}
-
-/// `count` buffers of `size` bytes, side by side.
-pub(crate) fn buffers<D: Dma>(dma: &D, count: usize, size: usize) -> Result<Vec<Buffer>, DmaError> {
-    let size = size.next_multiple_of(dma.cache_line());
-    let mut rest = Buffer::new(dma.allocate(count * size, dma.cache_line())?);
-    reachable(rest.bus_address(), rest.len())?;
-    let mut buffers = Vec::with_capacity(count);
-    for _ in 0..count {
-        let (buffer, after) = rest.split_at(size);
-        buffers.push(buffer);
-        rest = after;
-    }
-    Ok(buffers)
 }
 
 /// A buffer the card has filled, or failed to fill.
@@ -79,7 +58,7 @@ impl RxRing {
         let memory = descriptors(dma, count, stride)?;
         let slots = (0..count).map(|_| None).collect();
         let mut ring = RxRing { memory, stride, slots, next: 0 };
-        for (slot, buffer) in buffers(dma, count, SLOT)?.into_iter().enumerate() {
+        for (slot, buffer) in buffers_in_a_row(dma, count, SLOT)?.into_iter().enumerate() {
             ring.provide(dma, slot, buffer);
         }
         Ok(ring)
@@ -201,7 +180,7 @@ impl TxRing {
             false => None,
         };
         if let Some(bounce) = &bounce {
-            reachable(bounce.bus_address(), bounce.len())?;
+            within_32_bits(bounce.bus_address(), bounce.len())?;
         }
         let mut ring =
             TxRing { memory, bounce, capacity, frames: VecDeque::with_capacity(frames), tail: 0 };

@@ -9,7 +9,7 @@ use crate::init;
 use crate::irq::Trouble;
 use crate::phy::{Bus, LinkState, Phy};
 use crate::regs::{self, Cause, Rcr, Tcr};
-use crate::ring::{Received, RxRing, TxRing, reachable};
+use crate::ring::{Received, RxRing, TxRing};
 use crate::vlan::{self, Vlans, descriptor_tag, tag_behind};
 use crate::{Config, Delay, Error, power};
 use alloc::boxed::Box;
@@ -18,7 +18,7 @@ use trireme_nic::checksum::pseudo_header;
 use trireme_nic::{
     Buffer, Direction, Dma, DriverInfo, Feature, FeatureError, FeatureState, FrameShape, Link,
     MacAddress, Nic, Pause, ReceiveChecksum, ReceiveFilter, ReceivedFrame, Registers, Stop, Tci,
-    TransmitAbility, TransmitRequest, Transport,
+    TransmitAbility, TransmitRequest, Transport, buffers_in_a_row,
 };
 
 /// Receive descriptors, each with its buffer.
@@ -285,15 +285,9 @@ impl<R: Registers, D: Dma> Rhine<R, D> {
 
 /// `count` buffers from one allocation.
 fn buffers<D: Dma>(dma: &D, count: usize) -> Result<Vec<Buffer>, Error> {
-    let size = BUFFER.next_multiple_of(dma.cache_line());
-    let mut rest = Buffer::new(dma.allocate(count * size, dma.cache_line())?);
-    reachable(rest.bus_address(), rest.len())?;
-    let mut buffers = Vec::with_capacity(count);
-    for _ in 0..count {
-        let (mut buffer, after) = rest.split_at(size);
+    let mut buffers = buffers_in_a_row(dma, count, BUFFER)?;
+    for buffer in &mut buffers {
         buffer.set_window(0..BUFFER);
-        buffers.push(buffer);
-        rest = after;
     }
     Ok(buffers)
 }

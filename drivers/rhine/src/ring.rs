@@ -6,7 +6,7 @@
 
 use crate::desc::{self, OWN, SIZE, SUPPRESS, Tdes0, Tdes1};
 use alloc::vec::Vec;
-use trireme_nic::{Buffer, Coherent, DeviceBuffer, Dma, DmaError};
+use trireme_nic::{Buffer, Coherent, DeviceBuffer, Dma, DmaError, within_32_bits};
 
 /// Descriptors and buffers of one direction.
 struct Ring {
@@ -19,20 +19,12 @@ struct Ring {
     tail: u32,
 }
 
-/// The card has 32 address lines.
-pub(crate) fn reachable(bus: u64, len: usize) -> Result<(), DmaError> {
-    match bus.checked_add(len as u64) {
-        Some(end) if end <= 1 << 32 => Ok(()),
-        _ => Err(DmaError { len }),
-    }
-}
-
 impl Ring {
     fn new<D: Dma>(dma: &D, capacity: usize) -> Result<Ring, DmaError> {
         assert!(capacity.is_power_of_two());
         // The low four bits of a descriptor's address are not address on some chips.
         let mut memory = Coherent::new(dma, capacity * SIZE, SIZE)?;
-        reachable(memory.bus_address(), memory.len())?;
+        within_32_bits(memory.bus_address(), memory.len())?;
         for slot in 0..capacity {
             let next = memory.bus_address() as u32 + ((slot + 1) % capacity * SIZE) as u32;
             memory.write32(slot * SIZE + 12, next);
