@@ -123,7 +123,9 @@ fn rings_go_round_many_times_in_batches() {
 
 #[test]
 fn a_full_transmit_ring_says_so_and_interrupts_when_there_is_room() {
-    for variant in VARIANTS {
+    // An interpreter is minutes at each: the one with pieces to align.
+    let variants = if cfg!(miri) { &VARIANTS[2..] } else { &VARIANTS[..] };
+    for &variant in variants {
         let mut rig = Rig::new(variant);
         rig.faults(|f| f.tx_stall = 1);
         let data = frame(PEER, 60);
