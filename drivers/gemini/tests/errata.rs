@@ -647,6 +647,21 @@ fn errors_on_the_wire_are_dropped_and_counted() {
     assert_eq!(rig.counter("rx_errors"), 2);
 }
 
+/// What it has been read from once is not believed again, though the card says it wrote there.
+#[test]
+fn a_write_pointer_that_runs_wild_brings_no_old_frames() {
+    let mut rig = Rig::default();
+    (0..BUFFERS).for_each(|_| rig.wire(0, &frame(MAC, 60)));
+    assert_eq!(rig.serve(0).len(), BUFFERS);
+    // All the way round the ring of 128, but for one.
+    let wild = BUFFERS as u16 - 1;
+    trireme_nic::Registers::write16(&rig::Bar(rig.card.clone(), 0), 0x2006, wild);
+    assert!(rig.serve(0).is_empty());
+    rig.live(Duration::from_millis(50));
+    assert_eq!((rig.counter("rx_confused"), rig.counter("resets")), (1, 1));
+    rig.works();
+}
+
 /// Lengths the card may claim: nothing beyond the buffer is read.
 #[test]
 fn lengths_of_received_frames_are_checked() {
