@@ -2,25 +2,9 @@
 
 use crate::verdict::FrameError;
 
-macro_rules! counters {
-    ($(#[$doc_of_all:meta])* $type:ident: $($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        $(#[$doc_of_all])*
-        #[derive(Clone, Copy, Debug, Default)]
-        pub(crate) struct $type {
-            $($(#[$doc])* pub(crate) $name: u64,)*
-        }
-
-        impl $type {
-            pub(crate) fn visit(&self, visit: &mut dyn FnMut(&'static str, u64)) {
-                $(visit(stringify!($name), self.$name);)*
-            }
-        }
-    };
-}
-
-counters! {
+trireme_nic::counters! {
     /// Of a port.
-    Counters:
+    pub(crate) struct Counters {
     rx_packets,
     rx_bytes,
     rx_errors,
@@ -62,15 +46,17 @@ counters! {
     /// Times the receiver was found confused.
     rx_confused,
     link_changes,
+    }
 }
 
-counters! {
+trireme_nic::counters! {
     /// Of what both ports share.
-    SharedCounters:
+    pub(crate) struct SharedCounters {
     /// Protocol or bus errors the card reported.
     dma_faults,
     resets,
     reset_failures,
+    }
 }
 
 impl Counters {

@@ -1,6 +1,5 @@
 //! Bring-up, in the order of [GM 6.1], and the settings of MAC and filter.
 
-use crate::Error;
 use crate::free::{FreeQueue, INSERT};
 use crate::link;
 use crate::regs::{self, Config0, DmaCtrl, GROUPS, RxFilter, cause};
@@ -244,12 +243,6 @@ pub(crate) fn write_filter<R: Registers>(bar: &R, port: usize, filter: Filter) {
         regs::mcast_fil(port, word).write(bar, (filter.hash >> (32 * word)) as u32);
     }
     regs::rx_fltr(port).write(bar, filter.mode);
-}
-
-impl From<Timeout> for Error {
-    fn from(timeout: Timeout) -> Error {
-        Error::Timeout(timeout)
-    }
 }
 
 #[cfg(test)]

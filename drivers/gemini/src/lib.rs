@@ -49,12 +49,11 @@ pub use block::Windows;
 pub use gpio::Lines;
 pub use link::Attached;
 pub use nic::{Gemini, MAX_MTU};
-pub use trireme_registers::Timeout;
+pub use trireme_registers::{Error, Timeout};
 pub use verdict::{FrameError, Verdict};
 
 use alloc::boxed::Box;
-use core::fmt;
-use trireme_nic::{DmaError, MacAddress};
+use trireme_nic::MacAddress;
 
 /// Waits for so many microseconds.
 pub type Delay = Box<dyn Fn(u32) + Send>;
@@ -82,33 +81,4 @@ pub struct Config {
     pub transmit_bytes: usize,
     /// Waits; used while the card is brought up, reset, or follows a link or an MTU, never per frame.
     pub delay: Delay,
-}
-
-/// Why a card cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// All registers read as ones.
-    Absent,
-    /// It did not do something in time.
-    Timeout(Timeout),
-    /// No memory, or none the card can reach.
-    Memory(DmaError),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Absent => f.write_str("the card does not answer"),
-            Error::Timeout(timeout) => timeout.fmt(f),
-            Error::Memory(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for Error {}
-
-impl From<DmaError> for Error {
-    fn from(error: DmaError) -> Error {
-        Error::Memory(error)
-    }
 }
