@@ -107,7 +107,12 @@ const TAG: [u8; 4] = [0x81, 0x00, 0, 5];
 
 /// Is one of its addresses, in ARP or IPv4, in 10.78.0.0/24?
 fn is_untagged(frame: &[u8]) -> bool {
-    frame[14..42].windows(3).any(|bytes| bytes == [10, 78, 0])
+    let addresses = match (frame[12], frame[13]) {
+        (0x08, 0x00) => [26, 30],
+        (0x08, 0x06) => [28, 38],
+        _ => return false,
+    };
+    addresses.iter().any(|&at| frame[at..at + 3] == [10, 78, 0])
 }
 
 /// The stack's side: an appliance that serves a few simple protocols.
