@@ -13,7 +13,7 @@ if [ "${RHINE_WORK:-}" ]; then
 	shift 3
 	ip link set "$tap" mtu "$mtu"
 	rm -f "$work/card"
-	RUST_LOG=rhine_model=info "$root/target/release/rhine-model" --once --socket "$work/card" --tap "$tap" \
+	RUST_LOG=trireme_vfio=info "$root/target/release/rhine-model" --once --socket "$work/card" --tap "$tap" \
 		--mac 52:54:00:12:34:56 2>>"$work/model.log" &
 	echo $! >"$work/model.pid"
 	until [ -S "$work/card" ]; do sleep 0.05; done
@@ -38,7 +38,7 @@ for mtu in 576 1000 1500; do
 			-cpu qemu64,+rdrand,+rdseed -accel tcg -icount shift=0 -nodefaults -display none -serial stdio -no-reboot \
 			-kernel "$image")
 		for i in $(seq 50); do grep -q Counters "$work/model.log" && break; sleep 0.1; done
-		MTU=$mtu SUMS=$sums MODEL=$(tail -1 "$work/model.log") python3 - "$result" <<'P'
+		MTU=$mtu SUMS=$sums MODEL=$(grep Counters "$work/model.log" | tail -1) python3 - "$result" <<'P'
 import json, os, re, sys
 lines = [json.loads(l) for l in sys.argv[1].splitlines() if l.startswith("{")]
 tx = next(l for l in lines if l["metric"].startswith("TCP guest to host"))

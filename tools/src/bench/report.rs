@@ -40,6 +40,9 @@ fn table(arch: Arch, rows: &[Measured]) -> String {
     text
 }
 
+/// How many functions are named of a row that is not met.
+const FUNCTIONS: usize = 8;
+
 /// Where the instructions of the rows that are not met go.
 pub fn report(arch: Arch, rows: &[Measured]) -> String {
     let mut text = table(arch, rows);
@@ -54,7 +57,7 @@ pub fn report(arch: Arch, rows: &[Measured]) -> String {
         }
         write!(text, "\n{}: not met. Instructions per unit go to:\n\n", row.title)
             .expect("as above");
-        for (function, instructions) in &ours.top {
+        for (function, instructions) in ours.top.iter().take(FUNCTIONS) {
             writeln!(text, "- {} in `{function}`", number(*instructions)).expect("as above");
         }
     }
