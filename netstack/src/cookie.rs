@@ -23,15 +23,15 @@ fn period(now: Instant) -> u32 {
 }
 
 /// 12 bits that only this peer's cookies have.
-fn proof(key: &Key, flow: &FlowKey, period: u32, size: u32) -> u32 {
-    (key.hash([flow.digest(key), u64::from(period) << 3 | u64::from(size)]) & 0xfff) as u32
+fn proof(key: &Key, flow: u64, period: u32, size: u32) -> u32 {
+    (key.hash([flow, u64::from(period) << 3 | u64::from(size)]) & 0xfff) as u32
 }
 
 /// 12 bits more, which only the answer to this SYN of it has.
-fn answer(key: &Key, flow: &FlowKey, peer_isn: u32, period: u32, size: u32) -> u32 {
+fn answer(key: &Key, flow: u64, peer_isn: u32, period: u32, size: u32) -> u32 {
     let rest = u64::from(peer_isn) << 32 | u64::from(period) << 3 | u64::from(size);
     // The top bit keeps what is hashed here from ever being what is hashed there: periods do not get that far.
-    (key.hash([flow.digest(key), rest ^ 1 << 31]) & 0xfff) as u32
+    (key.hash([flow, rest ^ 1 << 31]) & 0xfff) as u32
 }
 
 /// What a segment that acknowledges a cookie of ours is.
@@ -47,6 +47,7 @@ pub(crate) enum Acknowledged {
 pub(crate) fn make(key: &Key, flow: &FlowKey, peer_isn: u32, segment: u16, now: Instant) -> u32 {
     let size = SIZES.iter().rposition(|&size| size <= segment).unwrap_or(0) as u32;
     let period = period(now);
+    let flow = flow.digest(key);
     let parts = (proof(key, flow, period, size), answer(key, flow, peer_isn, period, size));
     (period & 31) << 27 | size << 24 | parts.0 << 12 | parts.1
 }
@@ -65,6 +66,7 @@ pub(crate) fn check(
     if age > 1 {
         return None;
     }
+    let flow = flow.digest(key);
     let size = cookie >> 24 & 7;
     let made = current.wrapping_sub(age);
     if cookie >> 12 & 0xfff != proof(key, flow, made, size) {

@@ -178,6 +178,12 @@ impl Wire {
         be32(tcp, 8) == self.sent_to
     }
 
+    /// Does a received segment acknowledge what the one before it did, and come where it is expected? A probe of the
+    /// peer's, one octet before that, wants an answer.
+    pub(crate) fn has_heard(&self, tcp: &[u8]) -> bool {
+        be32(tcp, 8) == self.heard_to && be32(tcp, 4) == self.acknowledged
+    }
+
     /// Does a received segment begin behind the window, but not behind all windows there were? smoltcp drops those
     /// with what they acknowledge. A peer that has filled the window sends nothing else, so if something of
     /// ours was lost and the application reads no more before it can write, neither side would ever go on:

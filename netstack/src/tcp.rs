@@ -217,13 +217,10 @@ impl Flow {
     /// Is this bare acknowledgement a repetition, while nothing but a FIN is in flight? smoltcp takes the third for the
     /// loss of data, has none to send again, and forgets the timer that would have sent the FIN again.
     fn repeats_what_only_a_fin_waits_for(&self, tcp: &[u8]) -> bool {
-        let be32 = |at: usize| tcp.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
         matches!(self.state(), State::FinWait1 | State::Closing | State::LastAck)
             && self.engine.socket().send_queue() == 0
             && self.wire.sent_to != self.wire.heard_to
-            && be32(8) == Some(self.wire.heard_to)
-            // A probe of the peer's, one byte before what it would send next, wants an answer.
-            && be32(4) == Some(self.wire.acknowledged)
+            && self.wire.has_heard(tcp)
     }
 
     /// Is it certain, without asking smoltcp, that there is nothing to send now? In the middle of a
